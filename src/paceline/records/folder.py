@@ -1,0 +1,96 @@
+"""Names every file of a study and of a run, once.
+
+STUDY/study.toml                      the resolved study: rebuilds everything else
+STUDY/points/<point-id>/runs/<n>/     one run folder
+STUDY/results.csv  results.parquet  report.html     derived: may be deleted and rebuilt
+STUDY/lock                            who is running this study
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """The files of one run."""
+
+    path: Path
+
+    @property
+    def manifest(self) -> Path:
+        return self.path / "manifest.json"
+
+    @property
+    def machine(self) -> Path:
+        return self.path / "machine.json"
+
+    @property
+    def result(self) -> Path:
+        return self.path / "result.json"
+
+    @property
+    def curves(self) -> Path:
+        return self.path / "curves.csv"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def ranks(self) -> Path:
+        return self.path / "ranks"
+
+    @property
+    def spans(self) -> Path:
+        return self.path / "spans"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    def rank_report(self, rank: int) -> Path:
+        return self.ranks / f"rank-{rank:04d}.json"
+
+    def rank_pulse(self, rank: int) -> Path:
+        return self.ranks / f"rank-{rank:04d}.pulse"
+
+    def rank_spans(self, rank: int) -> Path:
+        return self.spans / f"rank-{rank:04d}.arrows"
+
+    def rank_log(self, rank: int) -> Path:
+        return self.logs / f"rank-{rank:04d}.log"
+
+
+@dataclass(frozen=True, slots=True)
+class StudyFolder:
+    """The files of one study."""
+
+    path: Path
+
+    @property
+    def study(self) -> Path:
+        return self.path / "study.toml"
+
+    @property
+    def lock(self) -> Path:
+        return self.path / "lock"
+
+    @property
+    def results_csv(self) -> Path:
+        return self.path / "results.csv"
+
+    @property
+    def results_parquet(self) -> Path:
+        return self.path / "results.parquet"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
+
+    def point(self, point_id: str) -> Path:
+        return self.path / "points" / point_id
+
+    def run(self, point_id: str, number: int) -> RunFolder:
+        return RunFolder(self.point(point_id) / "runs" / str(number))
