@@ -1,6 +1,7 @@
 """Names every file of a study and of a run, once.
 
-STUDY/study.toml                      the resolved study: rebuilds everything else
+STUDY/study.toml                      the resolved study, to read and to run again
+STUDY/points.json                     the same study and its points: what a report is rebuilt from
 STUDY/points/<point-id>/runs/<n>/     one run folder
 STUDY/results.csv  results.parquet  report.html     derived: may be deleted and rebuilt
 STUDY/lock                            who is running this study
@@ -29,6 +30,10 @@ class RunFolder:
     @property
     def result(self) -> Path:
         return self.path / "result.json"
+
+    @property
+    def failure(self) -> Path:
+        return self.path / "failure.json"
 
     @property
     def curves(self) -> Path:
@@ -72,6 +77,10 @@ class StudyFolder:
     @property
     def study(self) -> Path:
         return self.path / "study.toml"
+
+    @property
+    def points_file(self) -> Path:
+        return self.path / "points.json"
 
     @property
     def lock(self) -> Path:

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+
+from paceline import identity
+
+CLEAN = [name for names in identity._VARIABLES.values() for name in names]
+CLEAN += ["MASTER_ADDR", "MASTER_PORT", identity.PARENT_PID, identity.STORE_FD]
+
+
+@pytest.fixture(autouse=True)
+def no_launcher(monkeypatch):
+    for name in CLEAN:
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_alone_without_a_launcher():
+    me = identity.this_rank()
+    assert (me.rank, me.size, me.local_rank, me.launcher) == (0, 1, 0, "none")
+    assert (me.store_host, me.store_fd, me.parent_pid) == ("127.0.0.1", None, None)
+
+
+@pytest.mark.parametrize("launcher", list(identity._VARIABLES))
+def test_every_launcher_is_understood(monkeypatch, launcher):
+    for name, value in zip(identity._VARIABLES[launcher], ("3", "8", "1", "4"), strict=True):
+        monkeypatch.setenv(name, value)
+    me = identity.this_rank()
+    assert (me.rank, me.size, me.local_rank, me.local_size, me.launcher) == (3, 8, 1, 4, launcher)
+
+
+def test_what_the_local_launcher_tells_wins_inside_an_allocation(monkeypatch):
+    monkeypatch.setenv("SLURM_PROCID", "0")
+    monkeypatch.setenv("SLURM_NTASKS", "1")
+    told = identity.local_environment(2, 3, store_port=4000, store_fd=7, parent_pid=99)
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    me = identity.this_rank()
+    assert (me.rank, me.size, me.store_port, me.store_fd, me.parent_pid) == (2, 3, 4000, 7, 99)
+
+
+def test_a_childs_environment_inherits_no_rank(monkeypatch):
+    monkeypatch.setenv("RANK", "5")
+    monkeypatch.setenv("KEPT", "yes")
+    inherited = identity.inherited_environment()
+    assert inherited["KEPT"] == "yes" and "RANK" not in inherited
