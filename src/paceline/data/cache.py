@@ -1,0 +1,245 @@
+"""The decoded cache: written once, mapped by every rank of a host.
+
+    CACHE/mnist-1f0c9a77e2b4/      train-images.npy train-labels.npy test-images.npy test-labels.npy dataset.json
+    CACHE/index/mnist-5d2ab0….json which folder answers a request, so that nothing is decoded twice
+    CACHE/sources/mnist/           where users put files of their own
+
+A folder is written under another name, synced, and renamed: it is there whole or not at all, and of
+several processes that make it at once the first wins.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from paceline.data.arrays import PARTS, Arrays, channel_statistics, digest
+from paceline.errors import DataError, FolderError, StorageError
+from paceline.records.codec import read_record, storage_error, sync_folder, write_record
+
+_MAKING = ".making-"
+_ABANDONED_AFTER_S = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """`dataset.json`: what a cached data set is."""
+
+    SCHEMA = "paceline.dataset/1"
+
+    name: str
+    digest: str
+    """SHA-256 over the decoded arrays, their types and shapes."""
+    shape: tuple[int, int, int]
+    """Height, width, channels."""
+    classes: int
+    train: int
+    test: int
+    dtype: str
+    """Of the images: uint8 or float32."""
+    mean: tuple[float, ...]
+    """Per channel of the training images, uint8 scaled to 0..1 first."""
+    std: tuple[float, ...]
+    """The same; 1 where a channel never changes."""
+    source: str
+    """Where it came from, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedDataset:
+    """A cached data set, mapped: pages are read when touched and shared by all ranks of a host."""
+
+    dataset: Dataset
+    train_images: np.ndarray
+    train_labels: np.ndarray
+    test_images: np.ndarray
+    test_labels: np.ndarray
+
+    def parts(self) -> dict[str, np.ndarray]:
+        """The arrays under the names of their files."""
+        return dict(zip(PARTS, (self.train_images, self.train_labels, self.test_images, self.test_labels), strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexEntry:
+    """`index/NAME-KEY.json`: the folder that answers a request."""
+
+    SCHEMA = "paceline.dataset-index/1"
+
+    folder: str
+    source: str
+    note: str | None
+
+
+def open_dataset(folder: Path) -> MappedDataset:
+    """A cached data set, mapped copy-on-write: torch accepts the pages as they are, and nothing
+    that is written to them reaches the files. Sizes are checked; `check` reads every byte."""
+    try:
+        dataset = read_record(folder / "dataset.json", Dataset)
+        arrays = [_mapped(folder / f"{part}.npy", dataset, part) for part in PARTS]
+    except (StorageError, OSError, ValueError) as error:
+        reason = getattr(error, "what", str(error)).rstrip(".")
+        raise DataError(
+            f"The cached data set {folder} is damaged: {reason}.",
+            right="It holds four arrays and dataset.json, as they were written.",
+            next="Run the same command again, or paceline data fetch: either makes it anew.",
+        ) from error
+    train_images, train_labels, test_images, test_labels = arrays
+    return MappedDataset(
+        dataset=dataset,
+        train_images=train_images,
+        train_labels=train_labels,
+        test_images=test_images,
+        test_labels=test_labels,
+    )
+
+
+def keep(cache: Path, name: str, arrays: Arrays) -> tuple[Path, Dataset]:
+    """Put tidy arrays into the cache; the folder, and what it holds."""
+    dataset = _described(name, arrays)
+    folder = cache / f"{_file_name(name)}-{dataset.digest[:12]}"
+    with _storage_told(folder):
+        cache.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(cache)
+        if _sound(folder, dataset.digest):
+            return folder, dataset
+        making = cache / f"{_MAKING}{folder.name}-{os.getpid()}-{secrets.token_hex(4)}"
+        try:
+            making.mkdir()
+            for part, array in arrays.parts().items():
+                _write_array(making / f"{part}.npy", array)
+            write_record(making / "dataset.json", dataset)
+            _move_into_place(making, folder, dataset.digest)
+            sync_folder(cache)
+        finally:
+            shutil.rmtree(making, ignore_errors=True)
+    return folder, dataset
+
+
+def entry_path(cache: Path, name: str, key: str) -> Path:
+    """The file of a request's index entry."""
+    return cache / "index" / f"{_file_name(name)}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+
+
+def read_entry(path: Path) -> IndexEntry | None:
+    """An index entry; None where there is none or it cannot be read: it is then made again."""
+    if not os.path.isfile(path):
+        return None
+    try:
+        return read_record(path, IndexEntry)
+    except StorageError:
+        return None
+
+
+def write_entry(path: Path, entry: IndexEntry) -> None:
+    """Remember which folder answers a request."""
+    with _storage_told(path):
+        write_record(path, entry)
+
+
+@contextlib.contextmanager
+def _storage_told(path: Path) -> Iterator[None]:
+    """Turn what goes wrong while `path` is written into a sentence about the cache."""
+    try:
+        yield
+    except (OSError, FolderError, StorageError) as error:
+        cause = error if isinstance(error, OSError) else error.__cause__
+        if not isinstance(cause, OSError):
+            raise
+        told = storage_error(path, cause)
+        if isinstance(told, FolderError):
+            told.right = "Decoded data sets are kept there, for every rank to map."
+            told.next = "Set PACELINE_CACHE to a folder that can be written to."
+        raise told from error
+
+
+def _described(name: str, arrays: Arrays) -> Dataset:
+    assert arrays.classes is not None
+    images = arrays.train_images
+    mean, std = channel_statistics(images)
+    height, width, channels = images.shape[1:]
+    return Dataset(
+        name=name,
+        digest=digest(arrays.parts()),
+        shape=(height, width, channels),
+        classes=arrays.classes,
+        train=len(images),
+        test=len(arrays.test_images),
+        dtype=images.dtype.name,
+        mean=mean,
+        std=std,
+        source=arrays.source,
+    )
+
+
+def _mapped(path: Path, dataset: Dataset, part: str) -> np.ndarray:
+    mapped = np.lib.format.open_memmap(path, mode="c")
+    count = dataset.train if part.startswith("train") else dataset.test
+    shape, dtype = ((count, *dataset.shape), dataset.dtype) if part.endswith("images") else ((count,), "int64")
+    if mapped.shape != shape or mapped.dtype.name != dtype or mapped.dtype.byteorder == ">":
+        raise ValueError(f"{path.name} holds {mapped.dtype.name} {mapped.shape} in place of {dtype} {shape}")
+    if path.stat().st_size != mapped.offset + mapped.nbytes:
+        raise ValueError(f"{path.name} has {path.stat().st_size:,} bytes in place of {mapped.offset + mapped.nbytes:,}")
+    return mapped.view(np.ndarray)
+
+
+def _sound(folder: Path, digest: str) -> bool:
+    try:
+        return open_dataset(folder).dataset.digest == digest
+    except DataError:
+        return False
+
+
+def _write_array(path: Path, array: np.ndarray) -> None:
+    with path.open("wb") as file:
+        np.lib.format.write_array(file, array, allow_pickle=False)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _move_into_place(making: Path, folder: Path, digest: str) -> None:
+    """Rename; a folder that is there already is kept where it is sound and moved away where not."""
+    for _ in range(10):
+        try:
+            os.rename(making, folder)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise
+        if _sound(folder, digest):
+            return
+        away = folder.with_name(f"{_MAKING}damaged-{secrets.token_hex(8)}")
+        try:
+            os.rename(folder, away)
+        except FileNotFoundError:
+            continue
+        if away.is_dir():
+            shutil.rmtree(away, ignore_errors=True)
+        else:
+            away.unlink(missing_ok=True)
+    raise OSError(errno.EBUSY, "other processes keep replacing it")
+
+
+def _remove_abandoned(cache: Path) -> None:
+    """Remove what processes that were killed a day ago or earlier left half-made."""
+    for path in cache.glob(f"{_MAKING}*"):
+        try:
+            if time.time() - path.stat().st_mtime > _ABANDONED_AFTER_S:
+                shutil.rmtree(path, ignore_errors=True)
+        except FileNotFoundError:
+            continue
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:60] or "data"

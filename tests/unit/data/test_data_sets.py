@@ -1,0 +1,135 @@
+"""The data sets of the catalog: the right bytes, the same ones every time."""
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paceline.data.arrays import Arrays, digest
+from paceline.data.digits import digits, digits_file, read_digits
+from paceline.data.mnist import MNIST_SHA256, verified
+from paceline.data.sources import NoSourceError
+from paceline.data.store import check, open_dataset, prepare
+from paceline.data.synthetic import synthetic
+from paceline.errors import DataError
+from paceline.identity import in_ci
+from paceline.records.study import DataSettings
+
+NOWHERE = Path("nowhere")
+
+
+def quiet(line):
+    pass
+
+
+def made(**options):
+    return synthetic(DataSettings(dataset="synthetic", **options), sources=NOWHERE, say=quiet)
+
+
+def test_the_digits_are_those_of_scikit_learn():
+    from sklearn.datasets import load_digits
+
+    found = digits(DataSettings(dataset="digits"), sources=NOWHERE, say=quiet)
+    assert found.train_images.shape == (1497, 8, 8, 1)
+    assert found.test_images.shape == (300, 8, 8, 1)
+    assert found.classes == 10
+    ours = np.concatenate([found.train_images, found.test_images])[..., 0]
+    assert (ours.min(), ours.max()) == (0, 255)
+    labels = np.concatenate([found.train_labels, found.test_labels])
+    theirs = load_digits()
+    there = sorted((label, image.tobytes()) for label, image in zip(theirs.target, theirs.images, strict=True))
+    dots = np.rint(ours / 255 * 16)
+    assert sorted((label, image.tobytes()) for label, image in zip(labels, dots, strict=True)) == there
+
+
+def test_the_digits_never_change():
+    found = digits(DataSettings(dataset="digits"), sources=NOWHERE, say=quiet)
+    assert digest(found.parts()) == "d9f4cc3c381535f2f850b87c85b1caf785fd12f13551d37f47a65a60218bd0b4"
+
+
+def test_the_digits_are_read_without_importing_scikit_learn(tmp_path):
+    program = (
+        "import sys; from pathlib import Path; from paceline.data.store import prepare;"
+        "from paceline.records.study import DataSettings;"
+        f"prepare(DataSettings(dataset='digits'), base=Path(), cache=Path({str(tmp_path)!r}));"
+        "print([name for name in ('sklearn', 'torch', 'pyarrow') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("change", ["a pixel", "a line", "gzip"])
+def test_other_digits_are_refused(tmp_path, change):
+    text = gzip.decompress(digits_file().read_bytes())
+    changed = {"a pixel": text.replace(b"13", b"12", 1), "a line": text[: text.index(b"\n") + 1], "gzip": text}[change]
+    path = tmp_path / "digits.csv.gz"
+    path.write_bytes(gzip.compress(changed) if change != "gzip" else gzip.compress(changed)[:-9])
+    with pytest.raises(DataError, match=r"digits\.csv\.gz"):
+        read_digits(path)
+
+
+def test_synthetic_data_never_change():
+    expected = "3085824d0d80a41fa5250ff8537e9a805221cadc71e1d1f0f3ba7939ad6c7ac0"
+    assert digest(made().parts()) == expected
+    assert made().train_images.shape == (6000, 28, 28, 1)
+    assert made().test_images.shape == (1000, 28, 28, 1)
+
+
+@pytest.mark.parametrize(("shape", "classes", "samples"), [((1, 7, 2), 4, 50), ((9, 9), 2, 1), ((224, 8, 3), 100, 60)])
+def test_synthetic_data_of_any_shape(shape, classes, samples):
+    found = made(shape=shape, classes=classes, samples=samples)
+    assert found.train_images.shape == (samples, *shape, 1)[:4]
+    assert found.classes == classes
+    assert len(found.test_images) == max(1, samples // 6)
+
+
+def test_synthetic_data_can_be_learned_and_are_not_given_away():
+    found = made()
+    train = found.train_images.reshape(6000, -1).astype(np.float64)
+    means = np.stack([train[found.train_labels == label].mean(0) for label in range(10)])
+    test = found.test_images.reshape(1000, -1).astype(np.float64)
+    nearest = ((test[:, np.newaxis] - means) ** 2).sum(2).argmin(1)
+    assert (nearest == found.test_labels).mean() > 0.95
+    one_pixel = np.abs(test[:, :1] - means[np.newaxis, :, 0]).argmin(1)
+    assert (one_pixel == found.test_labels).mean() < 0.3
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"shape": (0, 4, 1)}, {"shape": (4,)}, {"classes": 1}, {"samples": 0}, {"shape": (1 << 20, 1 << 20, 3)}],
+)
+def test_synthetic_data_that_cannot_be_made_are_refused(options):
+    with pytest.raises(DataError):
+        made(**options)
+
+
+@pytest.fixture(scope="session")
+def real_mnist():
+    """MNIST in the user's own cache, so that it is fetched once and not by every test run."""
+    try:
+        return prepare(DataSettings(dataset="mnist"), base=NOWHERE)
+    except NoSourceError as error:
+        if in_ci():
+            raise
+        pytest.skip(f"no source of MNIST can be reached: {'; '.join(error.failures)}")
+
+
+def test_mnist_is_mnist(real_mnist):
+    dataset = check("mnist", base=NOWHERE).dataset
+    assert (dataset.train, dataset.test, dataset.shape, dataset.classes) == (60_000, 10_000, (28, 28, 1), 10)
+    assert (round(dataset.mean[0], 4), round(dataset.std[0], 4)) == (0.1307, 0.3081)
+    assert dataset.digest == "28ad49ff8c78ceb3a3d7454c16bd9c450d79dee0245d81a2befe4705886525de"
+    labels = open_dataset(real_mnist.folder).train_labels
+    assert labels[:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
+
+
+def test_one_changed_pixel_is_not_mnist(real_mnist):
+    copies = [array.copy() for array in open_dataset(real_mnist.folder).parts().values()]
+    arrays = Arrays.of(copies, source="a copy")
+    assert verified(arrays, MNIST_SHA256, "MNIST").classes == 10
+    arrays.test_images[9_999, 27, 27, 0] ^= 1
+    with pytest.raises(DataError, match="The test images of a copy are not those of MNIST"):
+        verified(arrays, MNIST_SHA256, "MNIST")
