@@ -1,0 +1,71 @@
+"""Which rank gets which cores, and why: the policy behind `Placement`.
+
+Ranks get cores of their own where there are enough: distinct physical cores first, hyper-threads
+of the same core only when those are used up, and then the same rank's threads side by side.
+
+    2 ranks × 1 thread, 2 physical cores of 2 hyper-threads (0 2 | 1 3)     rank 0: 0      rank 1: 1
+    2 ranks × 2 threads, the same machine                                   rank 0: 0 2    rank 1: 1 3
+
+"More threads than cores" counts logical cores that the process may use, a CPU quota included: up
+to there the operating system need not take turns. That hyper-threads share a core is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paceline.launch.base import Placement
+from paceline.launch.machine import Processor, usable_count
+
+
+def placement(
+    ranks: int, threads: int, *, pin: bool, processors: Sequence[Processor], quota: float | None, can_pin: bool
+) -> Placement:
+    """Where `ranks` of `threads` each go, given the logical cores in order of preference."""
+    wanted = ranks * threads
+    usable = usable_count(len(processors), quota)
+    text = f"{_many(ranks, 'rank')} × {_many(threads, 'thread')} on {_machine_text(processors, usable, quota)}"
+    if wanted > usable:
+        return Placement(cores=None, text=f"{text}: not pinned, more threads than cores", oversubscribed=True)
+    reason = None
+    if not pin:
+        reason = "pinning is off"
+    elif not can_pin:
+        reason = "not pinned, this operating system cannot keep a process to a core"
+    elif usable < len(processors):
+        # Whoever shares the machine is under a quota too and would pick the same first cores.
+        reason = "not pinned, a CPU quota says how much but not where"
+    if reason:
+        return Placement(cores=None, text=f"{text}: {reason}", oversubscribed=False)
+    chosen = sorted(processors[:wanted], key=lambda p: (p.package, p.core, p.number))
+    cores = tuple(tuple(p.number for p in chosen[i * threads : (i + 1) * threads]) for i in range(ranks))
+    shared = len({p.core for p in chosen}) < wanted
+    ending = " (hyper-threads share cores)" if shared else ""
+    return Placement(cores=cores, text=f"{text}: {_places(cores)}{ending}", oversubscribed=False)
+
+
+def _machine_text(processors: Sequence[Processor], usable: int, quota: float | None) -> str:
+    """'2 cores', '4 hyper-threads of 2 cores', '1 core (a quota of 1.5 out of 8)'."""
+    physical = len({p.core for p in processors})
+    if quota is not None and usable < len(processors):
+        return f"{_many(usable, 'core')} (a CPU quota of {quota:g} out of {len(processors)})"
+    if physical < len(processors):
+        return f"{len(processors)} hyper-threads of {_many(physical, 'core')}"
+    return _many(usable, "core")
+
+
+def _places(cores: tuple[tuple[int, ...], ...]) -> str:
+    """'rank 0 on core 0, rank 1 on core 1'; the middle is left out where there are many."""
+    words = [f"rank {rank} on core{'s' if len(own) > 1 else ''} {_ranges(own)}" for rank, own in enumerate(cores)]
+    return ", ".join(words if len(words) <= 4 else (*words[:2], "…", words[-1]))
+
+
+def _ranges(numbers: tuple[int, ...]) -> str:
+    """'0-3' for neighbours, '0+2' otherwise."""
+    if len(numbers) > 2 and numbers == tuple(range(numbers[0], numbers[-1] + 1)):
+        return f"{numbers[0]}-{numbers[-1]}"
+    return "+".join(map(str, numbers))
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"

@@ -1,0 +1,73 @@
+"""The first thing a rank does, before torch loads: tie its life to its launcher's, take its cores.
+
+    launcher forks ──▶ interpreter starts ──▶ prctl ──▶ compare parents ──▶ the rank's work
+         └─ killed here: the comparison ends the rank ──┘        └─ killed here: the kernel does
+
+Without the comparison a launcher that dies before the `prctl` would leave its ranks running.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from paceline.errors import RunError
+from paceline.identity import Identity
+
+_PR_SET_PDEATHSIG = 1
+_POLL_S = 0.2
+
+
+def tie_to_parent(identity: Identity) -> None:
+    """Make sure that this process does not outlive its launcher, however that ends.
+
+    Does nothing where the launcher named no parent: it ends its ranks by other means.
+    The kernel watches the launcher's *thread* that started the rank: it has to stay until the rank ends.
+    """
+    parent = identity.parent_pid
+    if parent is None:
+        return
+    if _signal_on_parent_death():
+        _leave_if_orphaned(parent)
+    else:
+        threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True).start()
+
+
+def pin(cores: tuple[int, ...] | None) -> None:
+    """Keep this process and every thread that it starts from now on to `cores`; None leaves it free."""
+    if cores is None or not hasattr(os, "sched_setaffinity"):
+        return
+    try:
+        os.sched_setaffinity(0, cores)
+    except OSError as error:
+        raise RunError(
+            f"This rank cannot have cores {', '.join(map(str, cores))}: {error.strerror}.",
+            right="They could be used when the run was started: the cores of this process were changed since.",
+            next="Run the same command again, or with --set run.pin=false.",
+        ) from error
+
+
+def _signal_on_parent_death() -> bool:
+    """Whether the kernel has agreed to send SIGKILL here when the parent ends."""
+    if sys.platform != "linux":
+        return False
+    return ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) == 0
+
+
+def _leave_if_orphaned(parent: int) -> None:
+    if os.getppid() != parent:
+        os.write(2, b"The launcher of this rank is gone: ending.\n")
+        os._exit(1)
+
+
+def _watch(parent: int, sleep: Callable[[float], None] = time.sleep) -> None:
+    """End this process soon after its parent changed: later than the kernel would, and only when
+    the interpreter's lock can be had."""
+    while True:
+        _leave_if_orphaned(parent)
+        sleep(_POLL_S)
