@@ -1,0 +1,1 @@
+"""The recorder inside a rank."""

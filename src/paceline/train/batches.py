@@ -1,0 +1,102 @@
+"""Which samples make up which step, and this rank's share of them as a tensor.
+
+The samples of a step follow from seed, epoch and step alone, never from the number of ranks:
+
+    order(epoch)  =  permutation of all training samples, seeded by (seed, epoch)
+    step i        =  order[i·B : (i+1)·B]           B = batch_global; the last step may be shorter
+    rank r of N   =  the r-th of N contiguous shares of that, as equal as can be, larger ones first
+
+So every sample is used exactly once an epoch, and any number of ranks sees the same steps. The
+data set stays mapped: a batch gathers its own bytes and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+
+def share(count: int, rank: int, size: int) -> tuple[int, int]:
+    """Start and end of rank's part of `count` things."""
+    base, extra = divmod(count, size)
+    start = rank * base + min(rank, extra)
+    return start, start + base + (rank < extra)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """This rank's share of one step."""
+
+    inputs: torch.Tensor
+    """N×C×H×W floats; a single sample of weight zero where this rank's share is empty."""
+    labels: torch.Tensor
+    samples: int
+    """How many of them count."""
+    samples_global: int
+    """Samples of this step over all ranks."""
+
+
+class Samples:
+    """Images and labels of one set, mapped, with the scaling that makes them inputs."""
+
+    def __init__(
+        self,
+        images: np.ndarray,
+        labels: np.ndarray,
+        *,
+        mean: tuple[float, ...],
+        std: tuple[float, ...],
+        device: torch.device,
+        dtype: torch.dtype,
+    ) -> None:
+        self._images = torch.from_numpy(images)
+        self._labels = torch.from_numpy(labels)
+        # uint8 has to be divided by 255 before the mean is taken off: one multiply and one add do both.
+        unit = 255.0 if images.dtype == np.uint8 else 1.0
+        self._scale = torch.tensor([1.0 / (unit * s) for s in std], dtype=dtype, device=device)
+        self._shift = torch.tensor([-m / s for m, s in zip(mean, std, strict=True)], dtype=dtype, device=device)
+        self._device = device
+        self._dtype = dtype
+
+    def gather(self, indices: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Inputs (N×C×H×W, channels last in memory) and labels at `indices`."""
+        images = self._images.index_select(0, indices).to(self._device)
+        inputs = images.to(self._dtype).mul_(self._scale).add_(self._shift)
+        labels = self._labels.index_select(0, indices).to(self._device)
+        return inputs.permute(0, 3, 1, 2), labels
+
+
+class Batches:
+    """The training batches of one rank."""
+
+    def __init__(
+        self, samples: Samples, indices: np.ndarray, *, batch_global: int, seed: int, rank: int, size: int
+    ) -> None:
+        self._samples = samples
+        self._indices = indices
+        self._batch_global = batch_global
+        self._seed = seed
+        self._rank = rank
+        self._size = size
+        self.num_samples = len(indices)
+        self.steps_per_epoch = -(-self.num_samples // batch_global)
+
+    def order(self, epoch: int) -> torch.Tensor:
+        """The order of all samples in an epoch, the same on every rank."""
+        generator = np.random.default_rng((self._seed, epoch))
+        return torch.from_numpy(generator.permutation(self._indices))
+
+    def samples_until(self, steps: int) -> int:
+        """Samples used in the first `steps` steps of an epoch."""
+        return min(steps * self._batch_global, self.num_samples)
+
+    def take(self, order: torch.Tensor, number: int) -> Batch:
+        """This rank's share of step `number` of an epoch."""
+        first, last = number * self._batch_global, self.samples_until(number + 1)
+        start, end = share(last - first, self._rank, self._size)
+        chosen = order[first + start : first + end]
+        # An empty share still has to pass the network, so that DDP's hooks fire: with weight zero.
+        inputs, labels = self._samples.gather(chosen if end > start else order[first : first + 1])
+        return Batch(inputs, labels, end - start, last - first)

@@ -1,0 +1,149 @@
+"""Checkpoints: pickle-free, atomic, and complete or not there at all.
+
+    checkpoints/step-000500/
+        tensors.safetensors   model.<name>, optimizer.<parameter>.<slot>, progress
+        state.json            step, epochs so far, where and with what it was written
+        complete              SHA-256 of the two: written last
+
+All ranks hold the same weights, so rank 0 writes for all. The folder is filled under another
+name, synced, and renamed: a kill at any moment leaves the previous checkpoint untouched. Random
+numbers follow from seed, rank and step (see `loop.py`), so no generator's state is needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import nn
+
+from paceline.errors import StorageError
+from paceline.records import codec
+from paceline.records.run import Epoch
+
+KEEP = 2
+"""How many checkpoints stay: the newest, and the one before it should the disk lie."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Where a run stands, beside its weights."""
+
+    SCHEMA = "paceline.checkpoint/1"
+
+    point_id: str
+    seed: int
+    size: int
+    step: int
+    epochs: tuple[Epoch, ...]
+    """Those that are finished."""
+    epoch_elapsed_s: float
+    """Time spent so far in the epoch that is not."""
+    host: str
+    versions: dict[str, str]
+
+
+def write_checkpoint(folder: Path, progress: Progress, tensors: Mapping[str, torch.Tensor]) -> Path:
+    """Write a checkpoint; when this returns it is on the disk and will be found."""
+    final = folder / f"step-{progress.step:06d}"
+    partial = folder / f".step-{progress.step:06d}.partial"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        data = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+        state = json.dumps({"schema": Progress.SCHEMA, **codec.plain(progress)}).encode()
+        _write_synced(partial / "tensors.safetensors", data)
+        _write_synced(partial / "state.json", state)
+        sums = {"tensors.safetensors": _sha256(data), "state.json": _sha256(state)}
+        _write_synced(partial / "complete", json.dumps(sums).encode())
+        codec.sync_folder(partial)
+        if final.exists():
+            shutil.rmtree(final)
+        os.rename(partial, final)
+        codec.sync_folder(folder)
+    except OSError as error:
+        raise codec.storage_error(final, error) from error
+    for old in checkpoint_folders(folder)[KEEP:]:
+        shutil.rmtree(old, ignore_errors=True)
+    return final
+
+
+def checkpoint_folders(folder: Path) -> list[Path]:
+    """All checkpoints, the newest first."""
+    return sorted(folder.glob("step-*"), key=lambda path: int(path.name.removeprefix("step-")), reverse=True)
+
+
+def read_checkpoint(path: Path) -> tuple[Progress, dict[str, torch.Tensor]]:
+    """A checkpoint whose sums agree; StorageError for any other."""
+    try:
+        sums = json.loads((path / "complete").read_bytes())
+        for name in ("tensors.safetensors", "state.json"):
+            if _sha256((path / name).read_bytes()) != sums[name]:
+                raise StorageError(f"{path / name} is damaged: its SHA-256 is not the one it was written with.")
+        return codec.read_record(path / "state.json", Progress), load_file(path / "tensors.safetensors")
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise StorageError(f"{path} is not a whole checkpoint: {error}.") from error
+
+
+def newest_checkpoint(
+    folder: Path, point_id: str, seed: int, size: int
+) -> tuple[Path, Progress, dict[str, torch.Tensor]] | None:
+    """The newest whole checkpoint of this very run, or None. Damaged ones are passed over."""
+    for path in checkpoint_folders(folder):
+        try:
+            progress, tensors = read_checkpoint(path)
+        except StorageError:
+            continue
+        if (progress.point_id, progress.seed, progress.size) == (point_id, seed, size):
+            return path, progress, tensors
+    return None
+
+
+def state_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    """Everything the next step depends on, by name."""
+    tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+    for name, parameter in _optimized(model, optimizer):
+        for slot, value in optimizer.state.get(parameter, {}).items():
+            if isinstance(value, torch.Tensor):
+                tensors[f"optimizer.{name}.{slot}"] = value
+    return tensors
+
+
+def restore(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Put saved tensors back where they were, in the memory layout that the model has here."""
+    with torch.no_grad():
+        for name, tensor in model.state_dict().items():
+            tensor.copy_(tensors[f"model.{name}"])
+        for name, parameter in _optimized(model, optimizer):
+            prefix = f"optimizer.{name}."
+            for key, saved in tensors.items():
+                if key.startswith(prefix):
+                    like_parameter = saved.shape == parameter.shape and saved.dim() > 0
+                    place = torch.empty_like(parameter, dtype=saved.dtype) if like_parameter else saved.clone()
+                    place.copy_(saved)
+                    optimizer.state[parameter][key.removeprefix(prefix)] = place
+
+
+def _optimized(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[tuple[str, nn.Parameter]]:
+    optimized = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    return [(name, p) for name, p in model.named_parameters() if id(p) in optimized]
+
+
+def _write_synced(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,59 @@
+"""Joining the other ranks: device, backend and process group of this rank."""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+
+from paceline.errors import RequestError
+from paceline.identity import Identity
+
+
+def choose_device(asked: str, local_rank: int) -> torch.device:
+    """The device of this rank: one GPU per local rank where there are GPUs and they are wanted."""
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if asked == "cpu" or (asked == "auto" and gpus == 0):
+        return torch.device("cpu")
+    if local_rank >= gpus:
+        raise RequestError(
+            f"Rank {local_rank} of this host has no GPU: {gpus} found, one per rank is needed.",
+            right="Ask for at most as many ranks as there are GPUs, or for the CPU.",
+            next="Use `--set run.device=cpu`.",
+        )
+    torch.cuda.set_device(local_rank)
+    return torch.device("cuda", local_rank)
+
+
+def backend_name(device: torch.device, size: int) -> str:
+    """What the ranks talk through; `none` where there is only one."""
+    if size == 1:
+        return "none"
+    return "nccl" if device.type == "cuda" else "gloo"
+
+
+def join(identity: Identity, device: torch.device) -> None:
+    """Become a member of the process group; a single rank needs none."""
+    if identity.size == 1:
+        return
+    # Rank 0 inherits a socket that already listens on loopback: no port can be taken in between,
+    # and nothing listens on another interface.
+    listening = {} if identity.store_fd is None else {"master_listen_fd": identity.store_fd}
+    store = dist.TCPStore(
+        identity.store_host, identity.store_port, identity.size, is_master=identity.rank == 0, **listening
+    )
+    dist.init_process_group(
+        backend_name(device, identity.size), store=store, rank=identity.rank, world_size=identity.size
+    )
+
+
+def leave() -> None:
+    """Leave the group after a good run; after an error this could wait for a peer that is gone."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def is_peer_failure(error: BaseException) -> bool:
+    """Whether an error only says that another rank has gone."""
+    text = str(error).lower()
+    signs = ("connection closed by peer", "connection reset", "gloo", "broken pipe", "nccl", "socket")
+    return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and any(s in text for s in signs))

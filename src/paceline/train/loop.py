@@ -1,0 +1,224 @@
+"""The training loop of one rank, readable in one sitting.
+
+    input-wait ─▶ forward ─▶ backward ─▶ exchange ─▶ optimizer          once a step
+                                                      checkpoint         every so many steps
+    evaluate on validation, one line of curves.csv                       once an epoch
+
+Random numbers (dropout) follow from (seed, step, rank): a run that stopped anywhere goes on with
+the same ones.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn import functional
+
+from paceline import units
+from paceline.probe.recorder import Recorder
+from paceline.records.codec import write_atomically
+from paceline.records.folder import RunFolder
+from paceline.records.run import Epoch, Manifest
+from paceline.train import checkpoint
+from paceline.train.batches import Batch, Batches, Samples
+from paceline.train.evaluate import evaluate, total_over_ranks
+from paceline.train.parallel.base import Strategy
+
+
+@dataclass(slots=True, kw_only=True)
+class Rank:
+    """What a rank trains with: everything the loop needs, made by `worker.py`."""
+
+    manifest: Manifest
+    folder: RunFolder
+    rank: int
+    size: int
+    host: str
+    versions: dict[str, str]
+    recorder: Recorder
+    model: nn.Module
+    strategy: Strategy
+    optimizer: torch.optim.Optimizer
+    batches: Batches
+    samples: Samples
+    validation: np.ndarray
+    on_step: Callable[[int, torch.Tensor], None] | None = None
+    """Called with the step and this rank's part of the step's mean loss; for tests."""
+
+    step: int = 0
+    epochs: tuple[Epoch, ...] = ()
+    sums: torch.Tensor
+    """Loss sum and correct answers of this rank in the epoch so far."""
+    epoch_elapsed_s: float = 0.0
+    resumed_in_epoch: bool = False
+
+    @property
+    def total_steps(self) -> int:
+        """Optimizer steps of the whole run."""
+        train = self.manifest.point.train
+        return train.steps if train.steps is not None else (train.epochs or 0) * self.batches.steps_per_epoch
+
+
+def train(rank: Rank) -> None:
+    """Train from wherever the rank stands to the end."""
+    recorder, per_epoch = rank.recorder, rank.batches.steps_per_epoch
+    rank.model.train()
+    rank.strategy.warm_up(lambda: _warm_up_pass(rank))
+    if rank.size > 1:
+        with recorder.span("communicate"):
+            dist.barrier()
+    recorder.begin_steps(rank.step, rank.total_steps)
+    while rank.step < rank.total_steps:
+        epoch = rank.step // per_epoch
+        last_step = min((epoch + 1) * per_epoch, rank.total_steps)
+        order = rank.batches.order(epoch)
+        started_ns = recorder.clock_ns() - units.nanoseconds(rank.epoch_elapsed_s)
+        while rank.step < last_step:
+            _step(rank, order, rank.step - epoch * per_epoch)
+            rank.epoch_elapsed_s = units.seconds(recorder.clock_ns() - started_ns)
+            if _checkpoint_due(rank):
+                save_checkpoint(rank)
+        rank.epoch_elapsed_s = units.seconds(recorder.clock_ns() - started_ns)
+        _end_epoch(rank, epoch, last_step - epoch * per_epoch)
+
+
+def _step(rank: Rank, order: torch.Tensor, number: int) -> None:
+    """One optimizer step."""
+    recorder, strategy = rank.recorder, rank.strategy
+    with recorder.span("input-wait"):
+        batch = rank.batches.take(order, number)
+    strategy.before_forward()
+    torch.manual_seed(_step_seed(rank))
+    with recorder.span("forward"):
+        scores = strategy.module(batch.inputs)
+        loss_sum = _loss_sum(scores, batch)
+    with recorder.span("backward"):
+        (loss_sum * (strategy.loss_factor / batch.samples_global)).backward()
+    strategy.exchange()
+    with recorder.span("optimizer"):
+        rank.optimizer.step()
+        strategy.clear()
+        if batch.samples:
+            correct = (scores.detach().argmax(1) == batch.labels).sum()
+            rank.sums += torch.stack((loss_sum.detach().double(), correct.double()))
+    rank.step += 1
+    recorder.end_step(rank.step)
+    if rank.on_step:
+        rank.on_step(rank.step, loss_sum.detach() / batch.samples_global)
+
+
+def _loss_sum(scores: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """Sum of the losses of the samples that count: zero for a rank without any."""
+    loss = functional.cross_entropy(scores, batch.labels, reduction="sum")
+    return loss if batch.samples else loss * 0.0
+
+
+def _warm_up_pass(rank: Rank) -> None:
+    """A forward and backward pass whose gradients nobody uses."""
+    batch = rank.batches.take(rank.batches.order(0), 0)
+    _loss_sum(rank.strategy.module(batch.inputs), batch).backward()
+
+
+def _step_seed(rank: Rank) -> int:
+    """A seed of its own for every (seed, step, rank)."""
+    return int(np.random.SeedSequence((rank.manifest.seed, rank.step, rank.rank)).generate_state(1, np.uint64)[0] >> 1)
+
+
+def _end_epoch(rank: Rank, epoch: int, steps: int) -> None:
+    """Evaluate, and note the epoch as a line of `curves.csv`."""
+    recorder = rank.recorder
+    samples = rank.batches.samples_until(steps)
+    total_over_ranks(rank.sums, recorder, rank.size)
+    loss_sum, correct = rank.sums.tolist()
+    evaluating_ns = recorder.clock_ns()
+    loss, accuracy = None, None
+    if len(rank.validation):
+        loss, accuracy = evaluate(rank.model, rank.samples, rank.validation, recorder, rank=rank.rank, size=rank.size)
+    done = Epoch(
+        epoch=epoch + 1,
+        step=rank.step,
+        samples=samples,
+        train_loss=loss_sum / samples,
+        train_accuracy=correct / samples,
+        validation_loss=loss,
+        validation_accuracy=accuracy,
+        epoch_s=rank.epoch_elapsed_s,
+        evaluate_s=units.seconds(recorder.clock_ns() - evaluating_ns),
+        whole=samples == rank.batches.num_samples,
+        resumed=rank.resumed_in_epoch,
+    )
+    rank.epochs += (done,)
+    rank.sums.zero_()
+    rank.epoch_elapsed_s = 0.0
+    rank.resumed_in_epoch = False
+    if rank.rank == 0:
+        write_atomically(rank.folder.curves, _curves_csv(rank.epochs))
+
+
+def _curves_csv(epochs: tuple[Epoch, ...]) -> bytes:
+    text = io.StringIO()
+    lines = csv.DictWriter(text, [field.name for field in fields(Epoch)], lineterminator="\n")
+    lines.writeheader()
+    lines.writerows(asdict(epoch) for epoch in epochs)
+    return text.getvalue().encode()
+
+
+def _checkpoint_due(rank: Rank) -> bool:
+    every = rank.manifest.point.train.checkpoint_every
+    return every > 0 and rank.step % every == 0 and rank.step < rank.total_steps
+
+
+def save_checkpoint(rank: Rank) -> None:
+    """Write a checkpoint of this step; rank 0 writes for all, after hearing every rank's sums."""
+    with rank.recorder.span("checkpoint"):
+        sums = rank.sums.unsqueeze(0)
+        if rank.size > 1:
+            parts = [torch.empty_like(rank.sums) for _ in range(rank.size)]
+            with rank.recorder.span("communicate"):
+                dist.all_gather(parts, rank.sums)
+            sums = torch.stack(parts)
+        if rank.rank == 0:
+            progress = checkpoint.Progress(
+                point_id=rank.manifest.point_id,
+                seed=rank.manifest.seed,
+                size=rank.size,
+                step=rank.step,
+                epochs=rank.epochs,
+                epoch_elapsed_s=rank.epoch_elapsed_s,
+                host=rank.host,
+                versions=rank.versions,
+            )
+            tensors = checkpoint.state_tensors(rank.model, rank.optimizer) | {"progress": sums}
+            checkpoint.write_checkpoint(rank.folder.checkpoints, progress, tensors)
+
+
+def resume(rank: Rank) -> checkpoint.Progress | None:
+    """Continue from the newest checkpoint of this run, the same one on every rank; None starts afresh."""
+    step = torch.tensor([-1])
+    found = None
+    if rank.rank == 0:
+        found = checkpoint.newest_checkpoint(
+            rank.folder.checkpoints, rank.manifest.point_id, rank.manifest.seed, rank.size
+        )
+        step[0] = found[1].step if found else -1
+    if rank.size > 1:
+        step = step.to(rank.sums.device)
+        dist.broadcast(step, src=0)
+    if step.item() < 0:
+        return None
+    if found:
+        _, progress, tensors = found
+    else:
+        progress, tensors = checkpoint.read_checkpoint(rank.folder.checkpoints / f"step-{int(step.item()):06d}")
+    checkpoint.restore(rank.model, rank.optimizer, tensors)
+    rank.sums.copy_(tensors["progress"][rank.rank])
+    rank.step, rank.epochs, rank.epoch_elapsed_s = progress.step, progress.epochs, progress.epoch_elapsed_s
+    rank.resumed_in_epoch = rank.step % rank.batches.steps_per_epoch != 0
+    return progress

@@ -1,0 +1,111 @@
+"""A model from its settings: of the catalog, or the user's own function.
+
+    [model]
+    name = "my_file.py:build"
+    width = 64
+
+calls `build(shape=(28, 28, 1), classes=10, width=64)` with those of `shape` and `classes` that
+the function takes. The model gets N×C×H×W floats and returns N×classes scores.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from paceline import catalog
+from paceline.errors import ModelError
+
+
+def build_model(
+    name: str,
+    options: Mapping[str, Any],
+    *,
+    shape: tuple[int, int, int],
+    classes: int,
+    model_file: Path | None = None,
+) -> nn.Module:
+    """The module that settings ask for; every way this can go wrong is a ModelError."""
+    builder = _builder(name, model_file)
+    arguments = _arguments(name, builder, options, {"shape": shape, "classes": classes})
+    try:
+        model = builder(**arguments)
+    except ModelError:
+        raise
+    except Exception as error:
+        raise ModelError(
+            f"The model {name!r} could not be built: {type(error).__name__}: {error}{_where(error, model_file)}.",
+            right=f"It was called with {_call_text(arguments)}.",
+            next="Correct the function, or the options in [model].",
+        ) from error
+    if not isinstance(model, nn.Module):
+        raise ModelError(
+            f"The model function {name!r} returned {type(model).__name__}.",
+            right="It has to return a torch.nn.Module.",
+        )
+    return model
+
+
+def _builder(name: str, model_file: Path | None) -> Callable[..., Any]:
+    if model_file is None:
+        return catalog.load("model", name)
+    function = name.rsplit(":", 1)[1]
+    module_name = f"paceline_user_model_{model_file.stem}"
+    spec = importlib.util.spec_from_file_location(module_name, model_file)
+    if spec is None or spec.loader is None:
+        raise ModelError(f"{model_file} is not a Python file.", right="A model is named as `my_file.py:function`.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    sys.path.insert(0, str(model_file.parent))
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise ModelError(
+            f"{model_file} could not be imported: {type(error).__name__}: {error}{_where(error, model_file)}.",
+            next=f"Try it alone: python {model_file}",
+        ) from error
+    finally:
+        sys.path.remove(str(model_file.parent))
+    found = getattr(module, function, None)
+    if not callable(found):
+        own = [key for key, value in vars(module).items() if inspect.isfunction(value) and not key.startswith("_")]
+        near = catalog.nearest(function, own)
+        raise ModelError(
+            f"{model_file} has no function called {function!r}." + (f" Did you mean {near!r}?" if near else ""),
+            right=f"It has: {', '.join(own) or 'no function at all'}.",
+        )
+    return found
+
+
+def _arguments(
+    name: str, builder: Callable[..., Any], options: Mapping[str, Any], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    parameters = inspect.signature(builder).parameters
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+        return {**given, **options}
+    unknown = [key for key in options if key not in parameters]
+    if unknown:
+        known = [key for key in parameters if key not in given]
+        near = catalog.nearest(unknown[0], known)
+        raise ModelError(
+            f"The model {name!r} has no option called {unknown[0]!r}." + (f" Did you mean {near!r}?" if near else ""),
+            right=f"Its options are: {', '.join(known) or 'none'}.",
+        )
+    return {key: value for key, value in given.items() if key in parameters} | dict(options)
+
+
+def _where(error: BaseException, model_file: Path | None) -> str:
+    """The line of the user's file in which an error arose."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if model_file and Path(f.filename) == model_file]
+    return f" (line {frames[-1].lineno} of {model_file})" if frames else ""
+
+
+def _call_text(arguments: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value!r}" for key, value in arguments.items()) or "no arguments"

@@ -1,0 +1,57 @@
+"""The layers of a model, their output shapes and parameters, as Keras users know it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from paceline.train.models.build import build_model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """One module without children."""
+
+    name: str
+    kind: str
+    output_shape: tuple[int, ...]
+    """Without the batch; in PyTorch's order, channels first."""
+    parameters: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSummary:
+    """A model at a glance."""
+
+    name: str
+    layers: tuple[Layer, ...]
+    parameters: int
+    trainable: int
+
+
+def summary(name: str, shape: tuple[int, int, int], classes: int, options: Mapping[str, Any]) -> ModelSummary:
+    """The layers of a catalog model in the order in which an image passes them."""
+    model = build_model(name, options, shape=shape, classes=classes).eval()
+    layers: list[Layer] = []
+
+    def note(label: str, module: nn.Module, output: Any) -> None:
+        size = tuple(output.shape[1:]) if isinstance(output, torch.Tensor) else ()
+        count = sum(p.numel() for p in module.parameters(recurse=False))
+        layers.append(Layer(name=label, kind=type(module).__name__, output_shape=size, parameters=count))
+
+    for label, module in model.named_modules():
+        if not any(module.children()):
+            module.register_forward_hook(lambda m, _, out, label=label: note(label, m, out))
+    height, width, channels = shape
+    with torch.inference_mode():
+        model(torch.zeros(2, channels, height, width))
+    return ModelSummary(
+        name=name,
+        layers=tuple(layers),
+        parameters=sum(p.numel() for p in model.parameters()),
+        trainable=sum(p.numel() for p in model.parameters() if p.requires_grad),
+    )

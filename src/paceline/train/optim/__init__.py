@@ -1,0 +1,1 @@
+"""Optimizers from settings; recipes for scale have their place here."""

@@ -1,0 +1,1 @@
+"""Strategies: one file each, one contract (`base.py`)."""

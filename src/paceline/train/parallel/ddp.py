@@ -1,0 +1,50 @@
+"""`ddp`: PyTorch's DistributedDataParallel; buckets are all-reduced while backward still runs.
+
+DDP rebuilds its buckets after the first step of each process, in the order in which gradients
+arrived. Other buckets mean another order of summation, so from three ranks on a resumed run
+would differ in the last bits from one that was never interrupted. One throw-away forward and
+backward pass in every process life settles the buckets before the first real step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from paceline.probe.recorder import Recorder
+from paceline.train.parallel.base import BufferSync
+
+
+class Ddp:
+    """Bucketed and overlapped all-reduce."""
+
+    def __init__(self, model: nn.Module, recorder: Recorder, size: int) -> None:
+        device = next(model.parameters()).device
+        self.module = DistributedDataParallel(
+            model,
+            device_ids=[device] if device.type == "cuda" else None,
+            gradient_as_bucket_view=True,
+            # Buffers are taken over by BufferSync, where the time it takes is seen.
+            forward_sync_buffers=False,
+        )
+        # DDP averages over ranks; the loop's losses are to be summed.
+        self.loss_factor = float(size)
+        self.before_forward = BufferSync(model, recorder)
+        self._model = model
+
+    def warm_up(self, forward_backward: Callable[[], None]) -> None:
+        buffers = [buffer.clone() for buffer in self._model.buffers()]
+        forward_backward()
+        with torch.no_grad():
+            for buffer, before in zip(self._model.buffers(), buffers, strict=True):
+                buffer.copy_(before)
+        self.clear()
+
+    def exchange(self) -> None:
+        """Nothing left to do: backward ended when the last bucket had arrived."""
+
+    def clear(self) -> None:
+        self._model.zero_grad(set_to_none=True)

@@ -1,0 +1,88 @@
+"""Does the model build and fit the data? Asked once, in a process of its own, before any rank starts.
+
+    python -m paceline.train.preflight MANIFEST
+
+prints one JSON object: {"ok": true, "parameters": ..., "device": ..., "gpus": ...} or
+{"ok": false, "error": ..., "right": ..., "next": ...}. A user's model runs the user's code, so it
+is never imported into the process that runs the study.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from paceline.data.store import Dataset, open_dataset, split
+from paceline.errors import ModelError, PacelineError
+from paceline.records.codec import read_record
+from paceline.records.run import Manifest
+from paceline.train.group import choose_device
+from paceline.train.models.build import build_model
+
+
+def checked(manifest: Manifest) -> dict[str, Any]:
+    """Facts about the model, after one forward and backward pass over two samples."""
+    point = manifest.point
+    dataset = open_dataset(Path(manifest.data_folder)).dataset
+    split(dataset, point.data)
+    model = build_model(
+        point.model.name,
+        point.model.options,
+        shape=dataset.shape,
+        classes=dataset.classes,
+        model_file=Path(manifest.model_file) if manifest.model_file else None,
+    )
+    parameters = sum(p.numel() for p in model.parameters())
+    if not any(p.requires_grad for p in model.parameters()):
+        raise ModelError(f"The model {point.model.name!r} has no parameter to train.")
+    _try_pass(point.model.name, model, dataset)
+    device = choose_device(point.device, 0)
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return {"ok": True, "parameters": parameters, "device": device.type, "gpus": gpus}
+
+
+def _try_pass(name: str, model: torch.nn.Module, dataset: Dataset) -> None:
+    height, width, channels = dataset.shape
+    inputs = torch.zeros(2, channels, height, width)
+    shape_text = "×".join(map(str, dataset.shape))
+    try:
+        scores = model(inputs)
+        if tuple(scores.shape) != (2, dataset.classes):
+            raise ModelError(
+                f"The model {name!r} returns {tuple(scores.shape)} for 2 images of {dataset.name}.",
+                right=f"With {dataset.classes} classes it has to return (2, {dataset.classes}).",
+                next="Correct the size of its last layer.",
+            )
+        functional.cross_entropy(scores, torch.zeros(2, dtype=torch.int64)).backward()
+    except ModelError:
+        raise
+    except Exception as error:
+        raise ModelError(
+            f"The model {name!r} does not fit {dataset.name}, images of {shape_text}: {error}",
+            right=f"It is given 2×{channels}×{height}×{width} floats and has to return (2, {dataset.classes}).",
+            next="Choose another model (`paceline models`) or correct this one.",
+        ) from error
+
+
+def main() -> int:
+    """Print what was found, whatever the model itself prints."""
+    answer_to = os.fdopen(os.dup(1), "w")
+    with contextlib.redirect_stdout(sys.stderr):
+        try:
+            answer = checked(read_record(Path(sys.argv[1]), Manifest))
+        except PacelineError as error:
+            answer = {"ok": False, "error": error.what, "right": error.right, "next": error.next}
+    with answer_to:
+        answer_to.write(json.dumps(answer) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

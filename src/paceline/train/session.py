@@ -1,0 +1,194 @@
+"""One rank's life: join, load, build, resume, train, test, report."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import os
+import platform
+import traceback
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from paceline import catalog, units
+from paceline.data.store import Dataset, MappedDataset, Split, open_dataset, split
+from paceline.errors import PacelineError
+from paceline.identity import Identity
+from paceline.probe.collectives import watch_collectives
+from paceline.probe.recorder import Recorder
+from paceline.records.folder import RunFolder
+from paceline.records.pulse import PulseWriter
+from paceline.records.run import Manifest, RankReport
+from paceline.records.spans import SpanWriter
+from paceline.train import group
+from paceline.train.batches import Batches, Samples
+from paceline.train.checkpoint import Progress
+from paceline.train.evaluate import evaluate
+from paceline.train.loop import Rank, resume, train
+from paceline.train.models.build import build_model
+from paceline.train.optim.build import build_optimizer
+from paceline.train.parallel.base import Alone
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+class Session:
+    """Makes a Rank out of a manifest, and a report out of what became of it."""
+
+    def __init__(self, identity: Identity, folder: RunFolder, manifest: Manifest, started_ns: int) -> None:
+        self._identity = identity
+        self._folder = folder
+        self._manifest = manifest
+        self._device = torch.device("cpu")
+        self._versions = {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "paceline": version("paceline"),
+        }
+        pulse = PulseWriter(folder.rank_pulse(identity.rank))
+        self._recorder = Recorder(SpanWriter(folder.rank_spans(identity.rank)), pulse)
+        self._recorder.add("startup", started_ns, self._recorder.clock_ns())
+
+    def run(self) -> RankReport:
+        """Everything from joining the other ranks to the test; the report of a rank that is done."""
+        identity, recorder = self._identity, self._recorder
+        with recorder.span("startup"):
+            torch.set_num_threads(self._manifest.point.threads)
+            torch.set_num_interop_threads(1)
+            self._device = group.choose_device(self._manifest.point.device, identity.local_rank)
+            _make_repeatable(self._device)
+            group.join(identity, self._device)
+            # Held until the end: the watching stops when it is destroyed.
+            watching = watch_collectives(recorder) if identity.size > 1 else None
+        loading_ns = recorder.clock_ns()
+        with recorder.span("load"):
+            mapped = open_dataset(Path(self._manifest.data_folder))
+            parts = split(mapped.dataset, self._manifest.point.data)
+        load_s = units.seconds(recorder.clock_ns() - loading_ns)
+        with recorder.span("startup"):
+            rank = self.rank(mapped, parts)
+            resumed = resume(rank)
+            gc.collect()
+            gc.freeze()
+        train(rank)
+        test = self._samples(mapped.test_images, mapped.test_labels, mapped.dataset)
+        test_loss, test_accuracy = evaluate(
+            rank.model, test, np.arange(mapped.dataset.test), recorder, rank=identity.rank, size=identity.size
+        )
+        group.leave()
+        del watching
+        report = self._report(
+            status="done",
+            steps=rank.step,
+            epochs=rank.epochs,
+            test_loss=test_loss,
+            test_accuracy=test_accuracy,
+            parameters=sum(p.numel() for p in rank.model.parameters()),
+            load_s=load_s,
+            weights_sha256=weights_sha256(rank.model),
+            resumed_from_step=resumed.step if resumed else None,
+            resume_note=self._resume_note(resumed) if resumed else None,
+        )
+        recorder.close()
+        return report
+
+    def failure(self, error: BaseException) -> RankReport:
+        """The report of a rank that an error ended."""
+        text = str(error) if isinstance(error, PacelineError) else f"{type(error).__name__}: {error}"
+        return self._report(
+            status="failed",
+            steps=max(self._recorder.step, 0),
+            error=text,
+            error_kind="peer" if group.is_peer_failure(error) else "own",
+            traceback="".join(traceback.format_exception(error)),
+        )
+
+    def rank(self, mapped: MappedDataset, parts: Split) -> Rank:
+        """Data shard, model, strategy and optimizer, as the manifest asks for them."""
+        manifest, identity, dataset = self._manifest, self._identity, mapped.dataset
+        point = manifest.point
+        samples = self._samples(mapped.train_images, mapped.train_labels, dataset)
+        torch.manual_seed(manifest.seed)
+        model = build_model(
+            point.model.name,
+            point.model.options,
+            shape=dataset.shape,
+            classes=dataset.classes,
+            model_file=Path(manifest.model_file) if manifest.model_file else None,
+        )
+        model.to(device=self._device, dtype=DTYPES[point.train.precision], memory_format=torch.channels_last)
+        strategy = catalog.load("strategy", point.strategy) if identity.size > 1 else Alone
+        return Rank(
+            manifest=manifest,
+            folder=self._folder,
+            rank=identity.rank,
+            size=identity.size,
+            host=identity.host,
+            versions=self._versions,
+            recorder=self._recorder,
+            model=model,
+            strategy=strategy(model, self._recorder, identity.size),
+            optimizer=build_optimizer(point.train, model.parameters()),
+            batches=Batches(
+                samples,
+                parts.train,
+                batch_global=point.batch_global,
+                seed=manifest.seed,
+                rank=identity.rank,
+                size=identity.size,
+            ),
+            samples=samples,
+            validation=parts.validation,
+            sums=torch.zeros(2, dtype=torch.float64, device=self._device),
+        )
+
+    def _samples(self, images: np.ndarray, labels: np.ndarray, dataset: Dataset) -> Samples:
+        dtype = DTYPES[self._manifest.point.train.precision]
+        return Samples(images, labels, mean=dataset.mean, std=dataset.std, device=self._device, dtype=dtype)
+
+    def _report(self, **facts: Any) -> RankReport:
+        identity = self._identity
+        return RankReport(
+            rank=identity.rank,
+            host=identity.host,
+            pid=os.getpid(),
+            device=str(self._device),
+            backend=group.backend_name(self._device, identity.size),
+            threads=torch.get_num_threads(),
+            affinity=tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else (),
+            versions=self._versions,
+            ended_at_ns=self._recorder.clock_ns(),
+            **facts,
+        )
+
+    def _resume_note(self, progress: Progress) -> str | None:
+        """What is different from where the checkpoint was written; None where nothing is."""
+        changed = [] if progress.host == self._identity.host else [f"host {progress.host} → {self._identity.host}"]
+        changed += [
+            f"{name} {progress.versions.get(name, 'unknown')} → {now}"
+            for name, now in self._versions.items()
+            if progress.versions.get(name) != now
+        ]
+        return ", ".join(changed) or None
+
+
+def weights_sha256(model: nn.Module) -> str:
+    """SHA-256 of all parameters and buffers: equal on ranks that hold the same bits."""
+    digest = hashlib.sha256()
+    for name, tensor in model.state_dict().items():
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _make_repeatable(device: torch.device) -> None:
+    """Same settings, seed and machine, same bits. CPUs need nothing for it."""
+    if device.type == "cuda":
+        torch.backends.cudnn.benchmark = False
+        torch.backends.cudnn.deterministic = True

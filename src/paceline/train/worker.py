@@ -1,0 +1,52 @@
+"""The entry of every rank, under every launcher: python -m paceline.train.worker RUN_DIR
+
+Reads `manifest.json`, trains, and says everything through the run folder: spans, curves,
+checkpoints, and last `ranks/rank-0003.json`. The standard output and error go to its log.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+# Nothing heavy may be imported before the rank is tied to its parent and pinned to its cores:
+# torch sizes its thread pools when it is loaded.
+from paceline.identity import Identity, this_rank
+from paceline.records.codec import read_record, write_record
+from paceline.records.folder import RunFolder
+from paceline.records.run import Manifest
+from paceline.train.guard import pin, tie_to_parent
+
+
+def main() -> int:
+    """Run this rank to its end; 0 when it is done, 1 when it failed and said how."""
+    started_ns = time.monotonic_ns()
+    identity = this_rank()
+    tie_to_parent(identity)
+    folder = RunFolder(Path(sys.argv[1]))
+    manifest = read_record(folder.manifest, Manifest)
+    if manifest.cores is not None:
+        pin(manifest.cores[identity.local_rank])
+    return _run(identity, folder, manifest, started_ns)
+
+
+def _run(identity: Identity, folder: RunFolder, manifest: Manifest, started_ns: int) -> int:
+    from paceline.train.session import Session
+
+    session = Session(identity, folder, manifest, started_ns)
+    try:
+        report = session.run()
+    except Exception as error:  # noqa: BLE001 - whatever ends a rank has to reach the launcher
+        report = session.failure(error)
+    write_record(folder.rank_report(identity.rank), report)
+    return 0 if report.status == "done" else 1
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # All that matters is on the disk: taking torch apart in order would only cost time.
+    os._exit(code)

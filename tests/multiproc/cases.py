@@ -1,0 +1,210 @@
+"""What the ranks of `ranks.py` are asked to do. Every case gets its rank and size first."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from paceline.data.store import open_dataset, split
+from paceline.identity import Identity
+from paceline.probe.collectives import watch_collectives
+from paceline.records.folder import RunFolder
+from paceline.records.run import Manifest
+from paceline.records.spans import read_spans
+from paceline.records.study import DataSettings, ModelSettings, Point, TrainSettings
+from paceline.train import evaluate as evaluation
+from paceline.train import loop
+from paceline.train.checkpoint import state_tensors
+from paceline.train.session import Session, weights_sha256
+
+
+class Stopped(Exception):
+    """The run was stopped by the test."""
+
+
+def identity(rank: int, size: int) -> Identity:
+    return Identity(
+        rank=rank,
+        size=size,
+        local_rank=rank,
+        local_size=size,
+        launcher="test",
+        host=socket.gethostname(),
+        store_host="127.0.0.1",
+        store_port=0,
+        store_fd=None,
+        parent_pid=None,
+    )
+
+
+def session(rank: int, size: int, folder: str, data: str, settings: dict[str, Any]) -> tuple[Session, Manifest]:
+    """A session over digits whose settings differ from a small default in what is given."""
+    train = {"batch_global": 64, "epochs": 1, "optimizer": "adam", "precision": "float64", **settings.get("train", {})}
+    point = Point(
+        data=DataSettings(**{"dataset": "digits", "train_samples": 640, **settings.get("data", {})}),
+        data_digest="",
+        model=ModelSettings(
+            name=settings.get("model", "cnn-small"),
+            options=settings.get("options", {"dropout": 0.0, "dense_dropout": 0.0}),
+        ),
+        model_digest="",
+        train=TrainSettings(**train),
+        ranks=size,
+        strategy=settings.get("strategy", "ddp"),
+    )
+    manifest = Manifest(
+        study="test",
+        point_id=point.point_id,
+        point=point,
+        run=1,
+        seed=settings.get("seed", 3),
+        data_folder=data,
+        model_file=settings.get("model_file"),
+        cores=None,
+        placement="",
+        launched_at_ns=time.monotonic_ns(),
+        launched_at="",
+    )
+    return Session(identity(rank, size), RunFolder(Path(folder)), manifest, time.monotonic_ns()), manifest
+
+
+def train(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any], stop_at: int = 0) -> dict:
+    """Train, from a checkpoint where the folder has one; `stop_at` ends it there as a kill would."""
+    mapped = open_dataset(Path(data))
+    one, manifest = session(rank, size, folder, data, settings)
+    me = one.rank(mapped, split(mapped.dataset, manifest.point.data))
+    losses: list[float] = []
+
+    def on_step(step: int, loss: torch.Tensor) -> None:
+        losses.append(loss.item())
+        if stop_at and step == stop_at:
+            raise Stopped
+
+    me.on_step = on_step
+    resumed = loop.resume(me)
+    try:
+        loop.train(me)
+    except Stopped:
+        if size > 1:
+            dist.barrier()
+        return {"stopped": me.step}
+    if size > 1:
+        together = torch.tensor(losses, dtype=torch.float64)
+        dist.all_reduce(together)
+        losses = together.tolist()
+    state = state_tensors(me.model, me.optimizer)
+    return {
+        "losses": losses,
+        "weights": weights_sha256(me.model),
+        "state": {name: hash(tensor.contiguous().numpy().tobytes()) for name, tensor in state.items()},
+        "curves": json.dumps([[e.train_loss, e.train_accuracy, e.validation_loss, e.step] for e in me.epochs]),
+        "resumed_from": resumed.step if resumed else None,
+    }
+
+
+def evaluate(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any], count: int) -> tuple:
+    """Loss and accuracy of an untrained model on the first `count` test samples."""
+    mapped = open_dataset(Path(data))
+    one, manifest = session(rank, size, folder, data, settings)
+    me = one.rank(mapped, split(mapped.dataset, manifest.point.data))
+    test = one._samples(mapped.test_images, mapped.test_labels, mapped.dataset)
+    indices = torch.arange(count).numpy()
+    return evaluation.evaluate(me.model, test, indices, me.recorder, rank=rank, size=size)
+
+
+def seen_collectives(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any]) -> dict:
+    """Train with the probe on; the collectives that it saw and the trace's own account of them."""
+    mapped = open_dataset(Path(data))
+    one, manifest = session(rank, size, folder, data, settings)
+    watching = watch_collectives(one._recorder)
+    me = one.rank(mapped, split(mapped.dataset, manifest.point.data))
+    loop.train(me)
+    with torch.inference_mode():
+        dist.all_reduce(torch.ones(3))
+    del watching
+    one._recorder.close()
+    trace = read_spans(me.folder.rank_spans(rank), rank)
+    grad_bytes = sum(p.numel() * p.element_size() for p in me.model.parameters())
+    rows = [
+        (trace.operation[i], int(trace.bytes[i]), int(trace.sequence[i]), int(trace.step[i]))
+        for i in range(len(trace))
+        if trace.operation[i]
+    ]
+    return {"rows": rows, "grad_bytes": grad_bytes, "steps": me.step}
+
+
+def every_operation(rank: int, size: int, *, folder: str) -> dict:
+    """Results of collectives with the probe on and off, and which of them it saw."""
+    from paceline.probe.recorder import Recorder
+    from paceline.records.pulse import PulseWriter
+    from paceline.records.spans import SpanWriter
+
+    where = RunFolder(Path(folder))
+    recorder = Recorder(SpanWriter(where.rank_spans(rank)), PulseWriter(where.rank_pulse(rank)))
+    plain = _collectives(rank, size)
+    watching = watch_collectives(recorder)
+    watched = _collectives(rank, size)
+    del watching
+    after = _collectives(rank, size)
+    recorder.close()
+    trace = read_spans(where.rank_spans(rank), rank)
+    return {"equal": plain == watched == after, "seen": [name for name in trace.operation if name]}
+
+
+def _collectives(rank: int, size: int) -> list[list[float]]:
+    def mine() -> torch.Tensor:
+        return torch.arange(4, dtype=torch.float32) + 10 * rank
+
+    results = []
+    for operation in (dist.ReduceOp.SUM, dist.ReduceOp.MAX, dist.ReduceOp.MIN):
+        value = mine()
+        dist.all_reduce(value, op=operation)
+        results.append(value.tolist())
+    value = mine()
+    dist.broadcast(value, src=size - 1)
+    results.append(value.tolist())
+    value = mine()
+    dist.reduce(value, dst=0)
+    results.append(value.tolist() if rank == 0 else [])
+    parts = [torch.empty(4) for _ in range(size)]
+    dist.all_gather(parts, mine())
+    results.append(torch.cat(parts).tolist())
+    whole = torch.empty(4 * size)
+    dist.all_gather_into_tensor(whole, mine())
+    results.append(whole.tolist())
+    work = dist.all_reduce(value := mine(), async_op=True)
+    work.wait()
+    results.append(value.tolist())
+    if rank == 0:
+        dist.send(mine(), dst=1)
+    elif rank == 1:
+        value = torch.empty(4)
+        dist.recv(value, src=0)
+        results.append(value.tolist())
+    dist.barrier()
+    return results
+
+
+def set_ddp_warm_up(rank: int, size: int, *, on: bool) -> None:
+    """Take DDP's safeguard away, or put it back."""
+    from paceline.train.parallel.ddp import Ddp
+
+    if on:
+        Ddp.warm_up = _WARM_UP  # type: ignore[method-assign]
+    else:
+        Ddp.warm_up = lambda self, forward_backward: None  # type: ignore[method-assign]
+
+
+def _warm_up() -> Any:
+    from paceline.train.parallel.ddp import Ddp
+
+    return Ddp.warm_up
+
+
+_WARM_UP = _warm_up()

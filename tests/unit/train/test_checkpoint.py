@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from paceline.errors import StorageError
+from paceline.train import checkpoint
+
+
+def progress(step: int) -> checkpoint.Progress:
+    return checkpoint.Progress(
+        point_id="p", seed=1, size=2, step=step, epochs=(), epoch_elapsed_s=0.5, host="h", versions={"torch": "2"}
+    )
+
+
+def test_round_trip_and_only_the_newest_stay(tmp_path):
+    for step in (5, 10, 15):
+        checkpoint.write_checkpoint(tmp_path, progress(step), {"x": torch.full((3,), float(step))})
+    assert [path.name for path in checkpoint.checkpoint_folders(tmp_path)] == ["step-000015", "step-000010"]
+    path, found, tensors = checkpoint.newest_checkpoint(tmp_path, "p", 1, 2)
+    assert (path.name, found) == ("step-000015", progress(15))
+    assert tensors["x"].tolist() == [15.0] * 3
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["step-000010", "step-000015"]
+
+
+@pytest.mark.parametrize("other", [("q", 1, 2), ("p", 2, 2), ("p", 1, 3)])
+def test_a_checkpoint_of_another_run_is_never_taken(tmp_path, other):
+    checkpoint.write_checkpoint(tmp_path, progress(5), {"x": torch.zeros(1)})
+    assert checkpoint.newest_checkpoint(tmp_path, *other) is None
+
+
+@pytest.mark.parametrize("name", ["tensors.safetensors", "state.json", "complete"])
+@pytest.mark.parametrize("harm", ["cut", "flip", "gone", "empty"])
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path, name, harm):
+    checkpoint.write_checkpoint(tmp_path, progress(5), {"x": torch.zeros(4)})
+    newest = checkpoint.write_checkpoint(tmp_path, progress(10), {"x": torch.ones(4)})
+    file = newest / name
+    data = bytearray(file.read_bytes())
+    if harm == "cut":
+        file.write_bytes(data[: len(data) // 2])
+    elif harm == "flip":
+        data[len(data) // 2] ^= 1
+        file.write_bytes(data)
+    elif harm == "empty":
+        file.write_bytes(b"")
+    else:
+        file.unlink()
+    with pytest.raises(StorageError):
+        checkpoint.read_checkpoint(newest)
+    found = checkpoint.newest_checkpoint(tmp_path, "p", 1, 2)
+    assert found is not None and found[1].step == 5
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.Adadelta])
+def test_restoring_keeps_bits_and_memory_layout(tmp_path, optimizer):
+    def make(seed):
+        torch.manual_seed(seed)
+        model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.Flatten())
+        model.to(memory_format=torch.channels_last)
+        return model, optimizer(model.parameters())
+
+    model, optim = make(0)
+    model(torch.randn(2, 3, 5, 5)).sum().backward()
+    optim.step()
+    other, other_optim = make(1)
+    folder = checkpoint.write_checkpoint(tmp_path, progress(1), checkpoint.state_tensors(model, optim))
+    checkpoint.restore(other, other_optim, checkpoint.read_checkpoint(folder)[1])
+    before, after = checkpoint.state_tensors(model, optim), checkpoint.state_tensors(other, other_optim)
+    assert before.keys() == after.keys()
+    for name, tensor in before.items():
+        assert torch.equal(tensor, after[name]), name
+        assert tensor.stride() == after[name].stride(), name
