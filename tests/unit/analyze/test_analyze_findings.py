@@ -1,0 +1,170 @@
+"""Each finding where the data show it, and only there."""
+
+from __future__ import annotations
+
+import inspect
+import math
+
+import pytest
+
+from paceline.analyze import findings as module
+from paceline.analyze.results import study_results
+from paceline.records.finding import Finding
+from paceline.records.study import Study
+
+
+@pytest.fixture
+def told(point, run, machine, trace):
+    """The findings of a study by name; a quiet one of 1 and 2 ranks, five runs each, where nothing is changed."""
+
+    def told(runs=None, **changed) -> dict[str, Finding]:
+        points = [point(1), point(2)]
+        if runs is None:
+            runs = quiet(point, run)
+        at = 100_000_000_000
+        whole = [("communicate", at, at + 5), ("collective", at, 0)]
+        fields = {
+            "traces": lambda chosen: [trace(whole, rank) for rank in range(chosen.ranks)],
+            "machine": machine(),
+            "machines": [machine()] * len(runs),
+            "expected_runs": 10,
+            "commits": ["0123456789abcdef"] * len(runs),
+        }
+        found = study_results(Study(name="by-hand"), "folder", points, runs, **(fields | changed)).findings
+        for finding in found:
+            assert finding.severity in ("info", "warning", "error")
+            assert all((finding.summary, finding.cause, finding.remedy))
+        return {finding.name: finding for finding in found}
+
+    return told
+
+
+def quiet(point, run, slow: float = 4.0, fast: float = 2.1, **changed) -> list:
+    times = (1.0, 1.01, 1.02, 1.0, 1.01)
+    return [
+        run(point(ranks), n, seconds * factor, **changed)
+        for ranks, seconds in ((1, slow), (2, fast))
+        for n, factor in enumerate(times, 1)
+    ]
+
+
+def test_a_quiet_study_has_nothing_to_tell(told) -> None:
+    assert told() == {}
+
+
+def test_every_finding_is_listed() -> None:
+    written = [
+        value
+        for value in vars(module).values()
+        if inspect.isfunction(value) and value.__annotations__.get("return") == "Finding | None"
+    ]
+    assert sorted(finding.__name__ for finding in module.FINDINGS) == sorted(finding.__name__ for finding in written)
+
+
+def test_missing_runs(told, point, run) -> None:
+    runs = quiet(point, run)[:-3]
+    found = told(runs)["missing-runs"]
+    assert (found.severity, found.summary) == ("warning", "7 of 10 runs are finished: the results are partial.")
+    failed = told(runs, failures={point(2).point_id: "Rank 1 was killed by SIGKILL.\nSee its log."})["missing-runs"]
+    assert (failed.severity, failed.points) == ("error", (point(2).point_id,))
+    assert "7 of 10 runs are finished and 1 of 2 points failed" in failed.summary
+    assert failed.cause == "2 ranks: Rank 1 was killed by SIGKILL."
+
+
+def test_a_baseline_that_was_not_timed(told, point, run) -> None:
+    found = told(quiet(point, run)[5:])["baseline-missing"]
+    assert found.summary == "Speed-ups are against 2 ranks: 1 rank was not timed."
+
+
+def test_more_ranks_than_cores(told, point, run) -> None:
+    runs = quiet(point, run)[:5] + quiet(point, run, oversubscribed=True)[5:]
+    found = told(runs)["more-ranks-than-cores"]
+    assert found.summary == "Ranks share cores on 2 cores: 2 ranks of 1 thread."
+    assert found.points == (point(2).point_id,)
+
+
+def test_superlinear(told, point, run) -> None:
+    found = told(quiet(point, run, fast=1.5))["superlinear"]
+    assert "2 ranks: 1.33, at least" in found.summary
+    assert "superlinear" not in told(quiet(point, run, fast=1.95)), "within the drift of a machine"
+
+
+def test_an_interval_that_reaches_below_is_not_superlinear(told, point, run) -> None:
+    runs = quiet(point, run)[:5] + [run(point(2), n, s) for n, s in enumerate((1.5, 1.5, 2.2, 1.5, 1.5), 1)]
+    assert "superlinear" not in told(runs)
+
+
+def test_a_loss_that_is_not_finite(told, point, run) -> None:
+    runs = quiet(point, run)[:9] + [run(point(2), 5, 2.1, test_loss=math.nan)]
+    found = told(runs)["loss-not-finite"]
+    assert found.summary.startswith("1 run of 10 ended")
+    assert found.points == (point(2).point_id,)
+
+
+@pytest.mark.parametrize(
+    ("changed", "shown"),
+    [
+        ({"versions": {"torch": "2.12", "paceline": "0.1.0"}}, "torch: 2.13 (9 runs), 2.12 (1 run)"),
+        ({"cpu": "another"}, "processor: a processor (9 runs), another (1 run)"),
+        ({"hosts": ("there",)}, "host: here (9 runs), there (1 run)"),
+        ({"devices": ("cuda:0", "cuda:1")}, "device: cpu (9 runs), cuda (1 run)"),
+    ],
+)
+def test_a_mixed_environment(told, machine, changed, shown) -> None:
+    found = told(machines=[machine()] * 9 + [machine(**changed)])["mixed-environment"]
+    assert shown in found.summary
+
+
+def test_different_commits_are_a_mixed_environment(told) -> None:
+    found = told(commits=["0123456789abcdef"] * 9 + ["fedcba9876543210"])["mixed-environment"]
+    assert "commit: 0123456789 (9 runs), fedcba9876 (1 run)" in found.summary
+
+
+def test_unknown_environments_are_no_difference(told) -> None:
+    assert told(machines=[None] * 10, commits=[None] * 10) == {}
+
+
+def test_a_noisy_machine(told, point, run) -> None:
+    runs = quiet(point, run)[:5] + [run(point(2), n, s) for n, s in enumerate((2.0, 2.1, 2.1, 2.1, 2.42), 1)]
+    found = told(runs)["noisy-machine"]
+    assert found.summary == (
+        "Times vary by more than 10 % between runs at 1 of 2 points; most with 2 ranks, where the interval is "
+        "20 % of the median wide."
+    )
+    assert found.points == (point(2).point_id,)
+
+
+def test_few_repeats(told, point, run) -> None:
+    runs = quiet(point, run)
+    found = told(runs[:3] + runs[5:], expected_runs=8)["few-repeats"]
+    assert (found.severity, found.points) == ("info", (point(1).point_id,))
+    assert "(the fewest: 3)" in found.summary
+    assert told(runs[:2] + runs[5:], expected_runs=7)["few-repeats"].severity == "warning"
+
+
+def test_a_small_timed_part(told, point, run) -> None:
+    found = told(quiet(point, run, fast=0.3, slow=0.6))["small-timed-part"]
+    assert found.summary == "The shortest timed epoch took 300 ms, less than 500 ms."
+    assert found.points == (point(2).point_id,)
+
+
+def test_warm_up_in_times(told, point, run, epoch) -> None:
+    runs = quiet(point, run)[:5] + [run(point(2), n, epochs=(epoch(1, 2.1),)) for n in range(1, 6)]
+    assert told(runs)["warm-up-in-times"].points == (point(2).point_id,)
+
+
+def test_resumed_runs(told, point, run) -> None:
+    runs = quiet(point, run)
+    resumed = run(point(2), 5, 2.1, total_s=None, resumed_from_step=50)
+    found = told([*runs[:9], resumed])["resumed-runs"]
+    assert found.severity == "info"
+    assert found.summary == "1 of 10 runs continued from a checkpoint: run 5 with 2 ranks at step 50."
+    noted = run(point(2), 5, 2.1, total_s=None, resumed_from_step=50, resume_note="torch 2.12 then, 2.13 now")
+    found = told([*runs[:9], noted])["resumed-runs"]
+    assert found.severity == "warning"
+    assert "(torch 2.12 then, 2.13 now)" in found.summary
+
+
+def test_an_incomplete_ledger(told, trace) -> None:
+    found = told(traces=lambda _: [])["incomplete-ledger"]
+    assert "2 of 2 points. Run 2 left no spans." in found.summary
