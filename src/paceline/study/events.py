@@ -1,0 +1,104 @@
+"""What a study says while it is executed: small records that someone else prints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from paceline.records.run import RunResult
+from paceline.records.study import Point, Run, Study
+
+if TYPE_CHECKING:
+    from paceline.data.store import Prepared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataReady:
+    """The data set is in the cache; `prepared.note` says where something else had to be taken."""
+
+    prepared: Prepared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyStarted:
+    """The folder is locked and written; runs come next."""
+
+    study: Study
+    folder: Path
+    points: tuple[Point, ...]
+    placements: tuple[str, ...]
+    """How the ranks of each point are placed, in words."""
+    total: int
+    """Runs that the study asks for."""
+    finished: int
+    """Runs that an earlier execution has left finished."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted:
+    """The ranks of a run are being started."""
+
+    run: Run
+    index: int
+    """From 1 on, in the order of execution."""
+    total: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunProgress:
+    """Where the slowest rank of a run is."""
+
+    run: Run
+    index: int
+    total: int
+    phase: str
+    step: int
+    total_steps: int
+    """0 until known."""
+    fraction: float
+    """Of this run, 0 to 1."""
+    left_s: float | None
+    """Until the whole study ends, as far as can be told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFinished:
+    """A run's result is on the disk."""
+
+    run: Run
+    result: RunResult
+    index: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSkipped:
+    """A run that is not executed: it is finished already, or its point has failed."""
+
+    run: Run
+    index: int
+    total: int
+    result: RunResult | None
+    """The finished result; None where the point has failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFailed:
+    """A run that failed; the other points go on."""
+
+    run: Run
+    index: int
+    total: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A sentence that the user should see."""
+
+    text: str
+
+
+Event = DataReady | StudyStarted | RunStarted | RunProgress | RunFinished | RunSkipped | RunFailed | Note

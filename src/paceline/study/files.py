@@ -1,0 +1,82 @@
+"""The user's own files that a study names: a model file, arrays.
+
+[model] name = "my_file.py:build"     relative to the study file
+[data]  dataset = "arrays/mine.npz"   or "npz:arrays/mine", "idx:folder" to say what it is
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+from paceline import catalog
+from paceline.errors import ModelError
+from paceline.records.study import Study
+
+
+def model_path(name: str, base: Path) -> Path | None:
+    """The absolute path of the file in `my_file.py:build`; None for a model of the catalog."""
+    if name in catalog.names("model"):
+        return None
+    return absolute(name.rsplit(":", 1)[0], base)
+
+
+def data_path(dataset: str, base: Path) -> Path | None:
+    """The absolute path of the user's arrays; None for a data set of the catalog."""
+    return None if dataset in catalog.names("dataset") else absolute(_form_and_path(dataset)[1], base)
+
+
+def _form_and_path(dataset: str) -> tuple[str, str]:
+    form, colon, path = dataset.partition(":")
+    return (form + colon, path) if colon and form in ("npz", "idx") else ("", dataset)
+
+
+def absolute(text: str, base: Path) -> Path:
+    """A path of a study file, `~` included, as an absolute one."""
+    # Not resolved: a symbolic link that is pointed elsewhere later is meant to be followed.
+    return (base / expanded(text)).absolute()
+
+
+def expanded(text: str | Path) -> Path:
+    """A path with `~` replaced by the user's home; anybody else's home is left as it stands."""
+    path = Path(text)
+    return Path.home().joinpath(*path.parts[1:]) if path.parts[:1] == ("~",) else path
+
+
+def absolute_model(name: str, base: Path) -> str:
+    """A model's name with its file found from any folder."""
+    path = model_path(name, base)
+    _, colon, function = name.rpartition(":")
+    return name if path is None else f"{path}{colon}{function if colon else ''}"
+
+
+def absolute_dataset(dataset: str, base: Path) -> str:
+    """A data set's name with its files found from any folder."""
+    path = data_path(dataset, base)
+    return dataset if path is None else f"{_form_and_path(dataset)[0]}{path}"
+
+
+def with_absolute_paths(study: Study, base: Path) -> Study:
+    """The study with its files found from any folder."""
+    return replace(
+        study,
+        model=replace(study.model, name=absolute_model(study.model.name, base)),
+        data=replace(study.data, dataset=absolute_dataset(study.data.dataset, base)),
+    )
+
+
+def model_digest(path: Path | None) -> str:
+    """SHA-256 of the user's model file; empty for a model of the catalog.
+
+    Assumes: what the file imports does not change between two runs of a study.
+    """
+    if path is None:
+        return ""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise ModelError(
+            f"The model file {path} cannot be read: {error.strerror}.",
+            right='A model of your own is named as "my_file.py:function", relative to the study file.',
+        ) from error
