@@ -1,0 +1,1 @@
+"""Claims of speed and memory, each as a ratio against a named peer in one interleaved run."""

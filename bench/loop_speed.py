@@ -1,0 +1,100 @@
+"""One rank, one thread: our loop against the plain one, in blocks that take turns in one process.
+
+python -m bench.loop_speed DATA_FOLDER ROUNDS     prints {"ours": [...], "plain": [...]} in samples/s
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ["OMP_NUM_THREADS"] = "1"
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+
+from bench.peers.plain_loop import PlainLoop  # noqa: E402
+from paceline.data.store import open_dataset, split  # noqa: E402
+from paceline.identity import this_rank  # noqa: E402
+from paceline.records.folder import RunFolder  # noqa: E402
+from paceline.records.run import Manifest  # noqa: E402
+from paceline.records.study import DataSettings, ModelSettings, Point, TrainSettings  # noqa: E402
+from paceline.train import loop  # noqa: E402
+from paceline.train.session import Session  # noqa: E402
+
+BATCH = 128
+SAMPLES = 12_000
+BLOCK = 30
+"""Steps of one block: about a second."""
+
+
+def ours(data: Path, scratch: Path) -> Callable[[int], None]:
+    """Our loop, probe and all, as a function that takes so many steps."""
+    point = Point(
+        data=DataSettings(dataset="mnist", train_samples=SAMPLES),
+        data_digest="",
+        model=ModelSettings(name="cnn-690k"),
+        model_digest="",
+        train=TrainSettings(batch_global=BATCH, epochs=1_000),
+        ranks=1,
+    )
+    manifest = Manifest(
+        study="bench",
+        point_id=point.point_id,
+        point=point,
+        run=1,
+        seed=1,
+        data_folder=str(data),
+        model_file=None,
+        cores=None,
+        placement="",
+        launched_at_ns=0,
+        launched_at="",
+    )
+    mapped = open_dataset(data)
+    session = Session(this_rank(), RunFolder(scratch), manifest, time.monotonic_ns())
+    rank = session.rank(mapped, split(mapped.dataset, point.data))
+    rank.model.train()
+
+    def steps(count: int) -> None:
+        for _ in range(count):
+            epoch, number = divmod(rank.step, rank.batches.steps_per_epoch - 1)
+            if number == 0:
+                steps.order = rank.batches.order(epoch)
+            loop._step(rank, steps.order, number)
+
+    return steps
+
+
+def plain(data: Path) -> Callable[[int], None]:
+    mapped = open_dataset(data)
+    images = torch.from_numpy(np.array(mapped.train_images[:SAMPLES])).permute(0, 3, 1, 2).contiguous()
+    labels = torch.from_numpy(np.array(mapped.train_labels[:SAMPLES])).long()
+    return PlainLoop((images.float() / 255 - 0.1307) / 0.3081, labels, BATCH).steps
+
+
+def main() -> None:
+    data, rounds = Path(sys.argv[1]), int(sys.argv[2])
+    torch.set_num_threads(1)
+    rates: dict[str, list[float]] = {"ours": [], "plain": []}
+    with tempfile.TemporaryDirectory() as scratch:
+        loops = {"ours": ours(data, Path(scratch)), "plain": plain(data)}
+        for steps in loops.values():
+            steps(BLOCK)
+        for number in range(rounds):
+            names = list(loops) if number % 2 else list(reversed(loops))
+            for name in names:
+                started = time.perf_counter()
+                loops[name](BLOCK)
+                rates[name].append(BLOCK * BATCH / (time.perf_counter() - started))
+    json.dump(rates, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""Studies from Python, and what the verbs of the command line share.
+
+    LoadedStudy ─ execute ─▶ folder ─ collect, analyze ─▶ StudyResults ─ report ─▶ results.csv, report.html
+
+>>> results = paceline.study("digits", ranks=[1, 2], set={"train.lr": 0.05})      # doctest: +SKIP
+>>> print(results.table())                                                       # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paceline.errors import FolderError, RunError
+
+if TYPE_CHECKING:
+    from paceline.records.results import PointResult, StudyResults
+    from paceline.records.run import RunResult
+    from paceline.records.trace import RankTrace
+    from paceline.report.model import ReportModel
+    from paceline.study.collect import Collected
+    from paceline.study.events import Event
+    from paceline.study.load import LoadedStudy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """What a study came to. Everything in it can be had again from its folder."""
+
+    results: StudyResults
+    model: ReportModel = field(repr=False)
+    """The words, tables and series of the report."""
+    folder: Path
+    notes: tuple[str, ...] = ()
+    """What could not be done with the results, in sentences."""
+
+    @property
+    def points(self) -> tuple[PointResult, ...]:
+        """One row per point, in order of ranks."""
+        return self.results.points
+
+    @property
+    def report(self) -> Path | None:
+        """The report's path; None where it could never be written."""
+        from paceline.records.folder import StudyFolder
+
+        path = StudyFolder(self.folder).report
+        return path if path.is_file() else None
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why runs are missing: a sentence for each point that failed."""
+        return {point.point_id: point.failure for point in self.points if point.failure}
+
+    def table(self) -> str:
+        """The table of figures as text: one line per point."""
+        from paceline.report.text import table_text
+
+        return table_text(self.model.figures)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object of `--json`."""
+        from paceline.report.json_view import json_object
+
+        return json_object(self.results, str(self.report) if self.report else None)
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+def study(
+    source: str | Path,
+    *,
+    out: str | Path | None = None,
+    ranks: int | Sequence[int] | None = None,
+    repeats: int | None = None,
+    set: Mapping[str, Any] | Sequence[str] | None = None,
+    fresh: bool = False,
+) -> Results:
+    """Run a study, or go on with one, and bring its results; finished runs are kept and not repeated.
+
+    `source` is the name of a shipped study or a TOML file, `set` overrides its values
+    ({"train.lr": 0.01}), `out` is the folder (runs/NAME where None). Runs that failed are in
+    `failures` of the results; RunError is raised where no run at all was finished.
+    """
+    loaded = load(source, ranks=ranks, repeats=repeats, set=set)
+    results = run(loaded, study_folder(loaded, out), fresh=fresh)
+    if not any(point.runs for point in results.points):
+        raise RunError(
+            f"No run of the study {loaded.study.name!r} was finished.",
+            right="\n".join(dict.fromkeys(results.failures.values())),
+            next=f"The logs of the ranks are in {results.folder}.",
+        )
+    return results
+
+
+def load(
+    source: str | Path,
+    *,
+    ranks: int | Sequence[int] | None = None,
+    repeats: int | None = None,
+    set: Mapping[str, Any] | Sequence[str] | None = None,
+) -> LoadedStudy:
+    """The study of a name or file with everything that was overridden; StudyFileError where it is wrong."""
+    from paceline.study.load import load_study
+
+    overrides = (
+        [f"{key}={_value_text(value)}" for key, value in set.items()] if isinstance(set, Mapping) else [*(set or ())]
+    )
+    if ranks is not None:
+        overrides.append(f"run.ranks={[ranks] if isinstance(ranks, int) else list(ranks)}")
+    if repeats is not None:
+        overrides.append(f"run.repeats={repeats}")
+    return load_study(source, overrides)
+
+
+def study_folder(loaded: LoadedStudy, out: str | Path | None = None, *, prefix: str = "") -> Path:
+    """Where a study's runs go: the folder that was asked for, or runs/NAME below the current one."""
+    return Path("runs") / f"{prefix}{loaded.study.name}" if out is None else Path(out).expanduser()
+
+
+def run(
+    loaded: LoadedStudy, folder: Path, *, fresh: bool = False, events: Callable[[Event], None] | None = None
+) -> Results:
+    """Execute the runs that are missing from the folder, then rebuild its results."""
+    from paceline.study.execute import execute
+
+    execute(loaded, folder, fresh=fresh, events=events or _ignore)
+    return open_results(folder)
+
+
+def open_results(folder: Path) -> Results:
+    """The results of a study folder, its tables and report rebuilt."""
+    notes: list[str] = []
+    results, model = rebuild(folder, say=notes.append)
+    return Results(results=results, model=model, folder=folder, notes=tuple(notes))
+
+
+def rebuild(folder: Path, *, say: Callable[[str], None] = lambda text: None) -> tuple[StudyResults, ReportModel]:
+    """The results of a study folder, and what to report of them; writes the tables and the report there.
+
+    Where the folder cannot be written to, that is said and the results come back all the same.
+    """
+    from paceline.records.codec import write_atomically
+    from paceline.records.folder import StudyFolder
+    from paceline.report import html, rows
+    from paceline.report.model import report_model
+    from paceline.study.collect import collect
+
+    results = _analyzed(folder, collect(folder))
+    model = report_model(results)
+    files = StudyFolder(folder)
+    try:
+        write_atomically(files.results_csv, rows.csv_bytes(results))
+        write_atomically(files.results_parquet, rows.parquet_bytes(results))
+        write_atomically(files.report, html.render(model).encode())
+    except FolderError as error:
+        say(f"The report and the tables were not written: {error.what}")
+    return results, model
+
+
+def _analyzed(folder: Path, collected: Collected) -> StudyResults:
+    from paceline.analyze.results import study_results
+    from paceline.records.spans import read_spans
+
+    folders = {(run.result.point_id, run.result.run): run.folder for run in collected.runs}
+
+    def traces(result: RunResult) -> list[RankTrace]:
+        own = folders[result.point_id, result.run]
+        there = [rank for rank in range(result.ranks) if own.rank_spans(rank).exists()]
+        return [read_spans(own.rank_spans(rank), rank) for rank in there]
+
+    return study_results(
+        collected.study,
+        str(folder),
+        collected.points,
+        [run.result for run in collected.runs],
+        traces=traces,
+        machine=collected.machine,
+        machines=[run.machine for run in collected.runs],
+        expected_runs=len(collected.points) * collected.study.run.repeats,
+        failures=collected.failures,
+        commit=collected.commit,
+        commits=[run.manifest.commit for run in collected.runs],
+    )
+
+
+def _value_text(value: Any) -> str:
+    """A Python value as an override has it, which is TOML: there JSON's numbers, strings and lists are valid."""
+    return json.dumps(value, default=str)
+
+
+def _ignore(event: Event) -> None:
+    """The listener of a study that is run from Python: it says nothing."""

@@ -1,0 +1,169 @@
+"""`paceline VERB`: finds the verb, runs it, and turns whatever happens into a sentence and an exit code.
+
+    0   done
+    1   it was started and failed
+    2   the request was wrong: nothing was started
+    130 interrupted: what was finished is kept
+
+Importing cyclopts and rich takes 0.15 s, so the overview is made from the table below without them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from paceline import __version__
+from paceline.cli.console import Console
+from paceline.cli.help import columns
+from paceline.errors import PacelineError, RequestError
+
+if TYPE_CHECKING:
+    from cyclopts import App, CycloptsError
+
+# verb -> ("module:attribute", what can follow it, the question it answers)
+VERBS = {
+    "study": (
+        "paceline.cli.study:study",
+        "[STUDY] [OPTIONS]",
+        "Run a scaling study, or go on with one, and report on it.",
+    ),
+    "studies": ("paceline.cli.studies:studies", "[--json]", "List the studies that come with Paceline."),
+    "train": (
+        "paceline.cli.train:train",
+        "[STUDY] [OPTIONS]",
+        "Train once: one run of one point of a study.",
+    ),
+    "report": (
+        "paceline.cli.report:report",
+        "DIR [--json]",
+        "Rebuild the tables and the report of a study from its folder.",
+    ),
+    "data": ("paceline.cli.data:app", "", "List, fetch and check data sets."),
+    "models": (
+        "paceline.cli.models:models",
+        "[NAME] [OPTIONS]",
+        "List the models, or show the layers and parameters of one.",
+    ),
+    "doctor": (
+        "paceline.cli.doctor:doctor",
+        "[--json]",
+        "What this machine has for training, and what is wrong with it.",
+    ),
+}
+
+_INTRODUCTION = "Paceline: how training on more than one process scales, where the time goes, and what it costs."
+
+_EXAMPLES = """\
+    paceline study digits                     a first study: seconds long, needs no download
+    paceline study my-study.toml --ranks 1,2,4
+    paceline study --help                     all about one verb"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; comes back with its exit code."""
+    console = Console.standard()
+    try:
+        return _run(list(sys.argv[1:] if arguments is None else arguments), console)
+    except PacelineError as error:
+        console.error(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        console.say("Interrupted. What was finished is kept; the same command goes on from there.")
+        return 130
+    except OSError as error:
+        return _system_error(error, console)
+    except Exception as error:  # noqa: BLE001  the user gets a sentence, the traceback goes into a file
+        console.bug(error)
+        return 1
+
+
+def _run(arguments: list[str], console: Console) -> int:
+    if not arguments or arguments in (["--help"], ["-h"], ["help"]):
+        console.result(overview())
+        return 0
+    if arguments == ["--version"]:
+        console.result(__version__)
+        return 0
+    if arguments[0] in ("--help", "-h", "help"):
+        arguments = [*arguments[1:], "--help"]
+    if arguments[0] not in VERBS:
+        raise _unknown(arguments[0])
+    from cyclopts import CycloptsError
+
+    try:
+        outcome = application(console)(arguments, result_action="return_value", print_error=False, exit_on_error=False)
+    except CycloptsError as error:
+        raise _refusal(error) from error
+    return outcome if isinstance(outcome, int) else 0
+
+
+def application(console: Console) -> App:
+    """The command line as cyclopts sees it; a verb's module is imported when the verb is used."""
+    from cyclopts import App
+
+    from paceline.cli.help import Plain
+
+    app = App(
+        name="paceline",
+        version_flags=(),
+        console=console.page,
+        group_parameters="Options",
+        help_format="plaintext",
+        help_formatter=Plain(),
+        suppress_keyboard_interrupt=False,
+    )
+    for verb, (path, usage, _) in VERBS.items():
+        app.command(path, name=verb, **({"usage": f"paceline {verb} {usage}"} if usage else {}))
+    return app
+
+
+def overview() -> str:
+    """The text of `paceline --help`."""
+    verbs = columns((verb, question) for verb, (_, _, question) in VERBS.items())
+    options = columns([("--help, -h", "Show this, or all about a verb."), ("--version", "Show the version.")])
+    return (
+        f"Usage: paceline VERB ...\n\n{_INTRODUCTION}\n\nVerbs:\n{verbs}\n\nOptions:\n{options}\n\n"
+        f"For example:\n\n{_EXAMPLES}\n"
+    )
+
+
+def _unknown(word: str) -> RequestError:
+    from paceline.catalog import nearest
+
+    near = nearest(word, list(VERBS))
+    hint = f" Did you mean {near!r}?" if near else ""
+    return RequestError(
+        f"There is no {'option' if word.startswith('-') else 'verb'} called {word!r}.{hint}",
+        right=f"Verbs: {', '.join(VERBS)}.",
+        next="See: paceline --help",
+    )
+
+
+def _refusal(error: CycloptsError) -> RequestError:
+    """What cyclopts has to say about a command, as one of our own errors."""
+    from cyclopts import UnusedCliTokensError
+
+    error.verbose = False
+    verbs: Sequence[Any] = error.command_chain or ()
+    what = str(error).strip()
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        what = f"There is nothing that {' '.join(error.unused_tokens)!r} could stand for here."
+    return RequestError(what, next=f"See: {' '.join(['paceline', *verbs])} --help")
+
+
+def _system_error(error: OSError, console: Console) -> int:
+    """Full disks and missing permissions are no bugs: they end in a sentence."""
+    import errno
+    from pathlib import Path
+
+    from paceline.records.codec import storage_error
+
+    known = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
+    if error.errno not in known:
+        console.bug(error)
+        return 1
+    refusal = storage_error(Path(str(error.filename or "the output")), error)
+    console.error(refusal)
+    return refusal.exit_code

@@ -1,0 +1,105 @@
+"""`paceline models`: the models there are, or the layers of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from paceline.cli.console import Console, grid
+from paceline.cli.options import Count, Json, whole_numbers
+from paceline.errors import RequestError
+from paceline.units import bytes_text, count_text
+
+if TYPE_CHECKING:
+    from paceline.train.models.summary import ModelSummary
+
+
+def models(
+    name: Annotated[str | None, Parameter(help="A model of the list; without it, the list is shown.")] = None,
+    /,
+    *,
+    shape: Annotated[str, Parameter(metavar="H,W,C", help="Height, width and channels of an image.")] = "28,28,1",
+    classes: Annotated[Count, Parameter(help="Number of classes.")] = 10,
+    options: Annotated[
+        list[str] | None,
+        Parameter(
+            name="--set", metavar="KEY=VALUE", negative="", help="An option of the model, such as layers=3; repeatable."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the models, or show the layers of one with their output shapes and parameters.
+
+    For example:
+
+        paceline models cnn-690k
+        paceline models mlp --shape 32,32,3 --set layers=3 --set neurons=128
+    """
+    from paceline import catalog
+
+    console = Console.standard()
+    if name is None:
+        known = {model: catalog.description("model", model) for model in catalog.names("model")}
+        if as_json:
+            console.json({"models": [{"name": model, "description": text} for model, text in known.items()]})
+        else:
+            console.result(grid(["Model", "What it is"], list(known.items())))
+            console.result(f"\nThe layers of one: paceline models {next(iter(known))}")
+        return
+    if name not in catalog.names("model"):
+        raise RequestError(catalog.unknown("model", name), next="See: paceline models")
+    found = _summary(name, _image_shape(shape), classes, options or [])
+    if as_json:
+        from paceline.records.codec import plain
+
+        console.json(plain(found))
+    else:
+        console.result(_layers_text(found))
+
+
+def _summary(name: str, shape: tuple[int, int, int], classes: int, options: list[str]) -> ModelSummary:
+    if classes < 1:
+        raise RequestError(f"--classes {classes} is impossible.", right="A model tells at least 1 class.")
+    given = dict(_option(text) for text in options)
+    from paceline.train.models.summary import summary  # imports torch: after all that can be refused without it
+
+    return summary(name, shape, classes, given)
+
+
+def _image_shape(text: str) -> tuple[int, int, int]:
+    sizes = whole_numbers("--shape", text)
+    if len(sizes) != 3 or min(sizes) < 1:
+        raise RequestError(
+            f"--shape {text!r} is not the shape of an image.",
+            right="Height, width and channels, each at least 1: --shape 28,28,1",
+        )
+    return (sizes[0], sizes[1], sizes[2])
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """An option and its value, read as TOML reads it: 3 is a number, "3" is not."""
+    import tomllib
+
+    key, found, value = text.partition("=")
+    if not found or not key.strip():
+        raise RequestError(f"--set {text!r} is not KEY=VALUE.", right="For example: --set layers=3")
+    try:
+        return key.strip(), tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key.strip(), value
+
+
+def _layers_text(found: ModelSummary) -> str:
+    rows = [
+        (f"{layer.kind} ({layer.name})", "×".join(map(str, layer.output_shape)), count_text(layer.parameters))
+        for layer in found.layers
+    ]
+    table = grid(["Layer", "Output shape", "Parameters"], rows, right=(2,))
+    return (
+        f"Model {found.name}\n\n{table}\n\n"
+        f"Parameters:    {count_text(found.parameters)} ({bytes_text(found.parameters * 4)} in float32)\n"
+        f"Trainable:     {count_text(found.trainable)}\n"
+        f"Not trainable: {count_text(found.parameters - found.trainable)}\n"
+        "Output shapes are channels, height, width, without the batch."
+    )

@@ -1,0 +1,69 @@
+"""Options that several verbs share, and the values people write for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter, Token
+
+from paceline.errors import RequestError
+
+Json = Annotated[
+    bool,
+    Parameter(
+        name="--json",
+        negative="",
+        show_default=False,
+        help="Print one JSON object on standard output and nothing else.",
+    ),
+]
+Source = Annotated[str, Parameter(help="Name of a shipped study (see `paceline studies`), or a file such as my.toml.")]
+Overrides = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--set",
+        metavar="KEY=VALUE",
+        negative="",
+        help="Override a value of the study file, such as train.lr=0.01; may be given again and again.",
+    ),
+]
+Fresh = Annotated[
+    bool,
+    Parameter(
+        name="--fresh",
+        negative="",
+        show_default=False,
+        help="Start over: an earlier study in the folder is moved aside, not removed.",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    Parameter(name="--out", metavar="DIR", help="Folder for the runs and the report; below runs/ where not given."),
+]
+
+
+def strict_int(_: Any, tokens: Sequence[Token]) -> int:
+    """A whole number as it stands: cyclopts would take 1.5 and make it 2."""
+    try:
+        return int(tokens[0].value)
+    except ValueError:
+        raise RequestError(
+            f"{tokens[0].keyword} {tokens[0].value} is not a whole number.",
+            right=f"For example: {tokens[0].keyword} 2",
+        ) from None
+
+
+Count = Annotated[int, Parameter(metavar="N", converter=strict_int)]
+
+
+def whole_numbers(option: str, text: str) -> tuple[int, ...]:
+    """The numbers of a list such as `1,2,4`."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise RequestError(
+            f"{option} {text!r} is not a list of whole numbers.",
+            right=f"Separate them by commas, without spaces: {option} 1,2,4",
+        ) from None

@@ -1,0 +1,152 @@
+"""What a study says while it runs: a line per run as it ends, and how long the rest will take.
+
+    [ OK ] (3/10) 2 ranks, run 2: epoch 4.21 s, 2,850 samples/s, test accuracy 97.1 %
+
+On a terminal a bar below these lines shows the run that is on; elsewhere a plain line comes now
+and then, so that a log shows that it moves and does not fill up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+from paceline.cli.console import Console
+from paceline.study.events import (
+    DataReady,
+    Event,
+    Note,
+    RunFailed,
+    RunFinished,
+    RunProgress,
+    RunSkipped,
+    RunStarted,
+    StudyStarted,
+)
+from paceline.units import count_text, duration_text, percent_text
+
+if TYPE_CHECKING:
+    from paceline.records.run import RunResult
+    from paceline.records.study import Run
+
+PLAIN_EVERY_S = 15.0
+
+
+class StudyProgress:
+    """Listens to the events of a study and prints them; a context manager, because a bar must be taken down."""
+
+    def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._clock = clock
+        self._said_at = clock()
+        self._bar: Any = None
+        self.finished = 0
+        """Runs that are on the disk by now."""
+        self.total = 0
+        """Runs that the study asks for; 0 until it is known."""
+
+    def __enter__(self) -> Self:
+        if self._console.interactive:
+            self._bar = _bar(self._console)
+            self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case Note():
+                self._console.say(event.text)
+            case DataReady():
+                if event.prepared.note:
+                    self._console.status("WARN", event.prepared.note)
+            case StudyStarted():
+                self._begin(event)
+            case RunStarted():
+                self._said_at = self._clock()
+                self._draw(event, 0.0, None)
+            case RunProgress():
+                self._move(event)
+            case RunFinished():
+                self.finished += 1
+                self._end(event, "OK", result_text(event.result))
+            case RunSkipped():
+                if event.result is None:
+                    self._end(event, "SKIP", "not run, because its point has failed")
+            case RunFailed():
+                self._end(event, "FAIL", event.message)
+
+    def _begin(self, event: StudyStarted) -> None:
+        self.total, self.finished = event.total, event.finished
+        for text in event.placements:
+            self._console.fact("Placement", text)
+        if event.finished:
+            self._console.fact("Kept", f"{event.finished} of {event.total} runs are finished from before")
+
+    def _move(self, event: RunProgress) -> None:
+        if self._bar is not None:
+            self._draw(event, event.fraction, event.left_s)
+        elif self._clock() - self._said_at >= PLAIN_EVERY_S:
+            self._said_at = self._clock()
+            left = left_text(event.left_s)
+            self._end(event, "....", f"{where_text(event)}{', ' if left else ''}{left}")
+
+    def _end(self, event: RunProgress | RunFinished | RunSkipped | RunFailed, mark: str, text: str) -> None:
+        self._console.status(mark, f"({event.index}/{event.total}) {run_text(event.run)}: {text}")
+
+    def _draw(self, event: RunStarted | RunProgress, fraction: float, left_s: float | None) -> None:
+        if self._bar is None:
+            return
+        text = f"({event.index}/{event.total}) {run_text(event.run)}"
+        done = event.index - 1 + fraction
+        self._bar.update(
+            self._bar.task_ids[0], description=text, completed=done, total=event.total, left=left_text(left_s)
+        )
+
+
+def run_text(run: Run) -> str:
+    """`2 ranks, run 3`."""
+    return f"{run.point.ranks} rank{'' if run.point.ranks == 1 else 's'}, run {run.number}"
+
+
+def where_text(event: RunProgress) -> str:
+    """`step 40 of 188`, or what the ranks do before the first step."""
+    if not event.total_steps:
+        return event.phase
+    return f"step {count_text(event.step)} of {count_text(event.total_steps)}"
+
+
+def left_text(left_s: float | None) -> str:
+    """`40 s left`, in whole seconds, since it is a guess; empty where there is none yet."""
+    if left_s is None:
+        return ""
+    return f"{duration_text(left_s) if left_s >= 60 else f'{max(1, round(left_s))} s'} left"
+
+
+def result_text(result: RunResult) -> str:
+    """The figures of one run: epoch time, throughput, test accuracy."""
+    from paceline.analyze.results import epoch_s, samples_per_s
+
+    epoch, throughput = epoch_s(result), samples_per_s(result)
+    parts = [f"epoch {duration_text(epoch)}"] if epoch is not None else []
+    parts += [f"{count_text(round(throughput))} samples/s"] if throughput is not None else []
+    return ", ".join([*parts, f"test accuracy {percent_text(result.test_accuracy)}"])
+
+
+def _bar(console: Console) -> Any:
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TextColumn("{task.fields[left]}"),
+        console=console.terminal,
+        transient=True,
+        refresh_per_second=4,
+    )
+    bar.add_task("preparing", total=None, left="")
+    return bar

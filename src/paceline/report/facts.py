@@ -1,0 +1,174 @@
+"""What was measured on, with which settings, how, and what every figure means: pairs of label and text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from paceline.records.results import Interval, StudyResults
+from paceline.records.run import Machine
+from paceline.report.settings import study_settings
+from paceline.report.tables import parameters_text
+from paceline.report.words import finished_runs, is_weak
+from paceline.units import bytes_text, percent_text
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A label and what stands beside it."""
+
+    label: str
+    text: str
+
+
+KIND_WORDS = {
+    "startup": "starting the process, importing libraries, meeting the other ranks",
+    "load": "mapping the data set and splitting it",
+    "input-wait": "waiting for the next batch",
+    "forward": "the model's forward pass and the loss",
+    "backward": "computing the gradients",
+    "comm-wait": "waiting for the last rank to arrive at a collective",
+    "comm-transfer": "communication after the last rank arrived, as far as computation does not hide it",
+    "optimizer": "the update of the parameters",
+    "evaluate": "validation and test",
+    "checkpoint": "writing checkpoints",
+    "other": "not attributed to any of these",
+}
+
+
+def headline_facts(results: StudyResults) -> tuple[str, ...]:
+    """What a reader wants to know at a glance: how much was run, of what, on what."""
+    study, machine = results.study, results.machine
+    runs = f"{finished_runs(results)} of {results.expected_runs} runs"
+    facts = [
+        runs,
+        f"{study.model.name} on {study.data.dataset}",
+        "weak scaling" if is_weak(results) else "strong scaling",
+    ]
+    if machine is not None:
+        cores = f"{machine.cores} core{'' if machine.cores == 1 else 's'}"
+        facts.append(f"{machine.cpu}, {cores}" if machine.cpu else cores)
+    return tuple(facts)
+
+
+def machine_facts(machine: Machine | None) -> tuple[Fact, ...]:
+    """What the ranks were given."""
+    if machine is None:
+        return ()
+    facts = [
+        Fact("Hosts", ", ".join(machine.hosts)),
+        Fact("Processor", machine.cpu),
+        Fact("Cores", f"{machine.cores} physical, {machine.logical_cores} logical"),
+        Fact("Memory", bytes_text(machine.memory_bytes)),
+        Fact("GPUs", ", ".join(machine.gpus) or "none"),
+        Fact("System", machine.platform),
+        Fact("Devices of the ranks", _unique(machine.devices)),
+        Fact("Threads per rank", _unique(map(str, machine.threads))),
+        Fact("Cores of the ranks", "; ".join(_cores_text(cores) for cores in machine.affinity)),
+        Fact("Communication", machine.backend),
+        Fact("Versions", versions_text(machine)),
+    ]
+    return tuple(fact for fact in facts if fact.text)
+
+
+def versions_text(machine: Machine | None) -> str:
+    """Names and versions of what ran."""
+    return ", ".join(f"{name} {version}" for name, version in sorted(machine.versions.items())) if machine else ""
+
+
+def settings_facts(results: StudyResults) -> tuple[Fact, ...]:
+    """Every setting that has a value, under the name that `--set` knows, and what follows from them."""
+    facts = [
+        Fact(name, _value_text(value)) for name, value in study_settings(results.study).items() if value is not None
+    ]
+    return (*facts, Fact("parameters of the model", parameters_text(results)))
+
+
+def protocol_facts(results: StudyResults) -> tuple[Fact, ...]:
+    """How the figures were measured."""
+    study = results.study
+    repeats = study.run.repeats
+    seeds = (
+        f"seed {study.train.seed}" if repeats == 1 else f"seeds {study.train.seed} to {study.train.seed + repeats - 1}"
+    )
+    facts = [
+        Fact(
+            "Repeats",
+            f"{repeats} per point, each in processes of its own, with {seeds}; "
+            f"{finished_runs(results)} of {results.expected_runs} runs are finished.",
+        ),
+        Fact("Order", "Runs are interleaved over the points, so that a noisy minute does not fall on one of them."),
+        Fact(
+            "Warm-up",
+            "The first epoch of a run is left out of its times, and so is an interrupted one, where there are others.",
+        ),
+        Fact("Intervals", _interval_words(results)),
+        Fact("Accuracy", "On the test set, after the last epoch; mean and standard deviation over repeats."),
+        Fact("Clock", "The host's monotonic clock; an epoch takes as long as its slowest rank."),
+        Fact("Versions", versions_text(results.machine)),
+        Fact("Commit", results.commit or "not run from a checkout"),
+    ]
+    return tuple(fact for fact in facts if fact.text)
+
+
+def definitions(results: StudyResults) -> tuple[Fact, ...]:
+    """What every figure of the report means."""
+    batch = "The batch per rank" if is_weak(results) else "The global batch"
+    facts = [
+        Fact("epoch time", "From the first step's start to the last step's end of an epoch; evaluation is not in it."),
+        Fact("samples/s", "Training samples of an epoch over its time, all ranks together."),
+        Fact("baseline", "The timed point with the fewest ranks."),
+        Fact("speed-up", "Samples/s divided by the baseline's; its interval is that of the ratios within each repeat."),
+        Fact("ideal", "A speed-up equal to the ratio of ranks to the baseline's."),
+        Fact("efficiency", "Speed-up divided by the ideal."),
+        Fact("scaling", f"{batch} is the same at every point."),
+        Fact("median run", "Of the runs seen from launch to end, the one with the median time per sample."),
+        Fact(
+            "lost part",
+            "What a part of the training loop takes beyond its ideal share of the baseline's, over the loop's time; "
+            "startup, load and evaluation are not in it.",
+        ),
+        Fact(
+            "where the time went",
+            "The median run's time from launch to end, divided without remainder; mean over ranks.",
+        ),
+    ]
+    return (*facts, *(Fact(kind, words[0].upper() + words[1:] + ".") for kind, words in KIND_WORDS.items()))
+
+
+def _interval_words(results: StudyResults) -> str:
+    intervals: list[Interval] = [
+        interval
+        for point in results.points
+        for interval in (point.epoch_s, point.samples_per_s, point.speedup)
+        if interval is not None and interval.n > 1
+    ]
+    if not intervals:
+        return ""
+    coverages = [interval.coverage for interval in intervals if interval.coverage is not None]
+    parts = []
+    if coverages:
+        low, high = percent_text(min(coverages)), percent_text(max(coverages))
+        span = low if low == high else f"{low} to {high}"
+        parts.append(
+            f"An interval contains the median with a confidence of {span}; it comes from the order of the repeats."
+        )
+    if len(coverages) < len(intervals):
+        parts.append("With fewer than five repeats the smallest and largest value are shown, and called a range.")
+    return " ".join(parts)
+
+
+def _unique(texts: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(texts))
+
+
+def _cores_text(cores: tuple[int, ...]) -> str:
+    return ", ".join(map(str, cores)) or "any"
+
+
+def _value_text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (tuple, list)):
+        return ", ".join(_value_text(item) for item in value)
+    return str(value)

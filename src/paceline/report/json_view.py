@@ -1,0 +1,72 @@
+"""StudyResults as the one object that `--json` prints. What is not a number is null."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from numbers import Real
+from typing import Any
+
+from paceline.records.results import PointResult, StudyResults
+from paceline.records.trace import LEDGER_KINDS
+from paceline.report.settings import point_settings
+
+
+def json_object(results: StudyResults, report_path: str | None) -> dict[str, Any]:
+    """The results as JSON-ready values, ledger kinds complete, NaN and infinities as None."""
+    view = {
+        "study": results.study.name,
+        "folder": results.folder,
+        "report": report_path,
+        "points": [_point(point) for point in results.points],
+        "findings": [asdict(finding) for finding in results.findings],
+        "runs": sum(point.runs for point in results.points),
+        "expected_runs": results.expected_runs,
+        "baseline": results.baseline,
+        "commit": results.commit,
+    }
+    return _plain(view)
+
+
+def _point(result: PointResult) -> dict[str, Any]:
+    point = result.point
+    return {
+        "point": result.point_id,
+        "ranks": point.ranks,
+        "hosts": point.hosts,
+        "launcher": point.launcher,
+        "strategy": point.strategy,
+        "settings": point_settings(point),
+        "runs": result.runs,
+        "epoch_s": _figure(result.epoch_s),
+        "total_s": _figure(result.total_s),
+        "samples_per_s": _figure(result.samples_per_s),
+        "speedup": _figure(result.speedup),
+        "efficiency": _figure(result.efficiency),
+        "load_s": _figure(result.load_s),
+        "test_accuracy": _figure(result.test_accuracy),
+        "test_loss": _figure(result.test_loss),
+        "ledger_s": {kind: result.ledger_s.get(kind) for kind in LEDGER_KINDS} if result.ledger_s else None,
+        "rank_ledgers_s": [{kind: ledger.get(kind) for kind in LEDGER_KINDS} for ledger in result.rank_ledgers_s],
+        "median_run": result.median_run,
+        "parameters": result.parameters,
+        "oversubscribed": result.oversubscribed,
+        "failure": result.failure,
+    }
+
+
+def _figure(figure: Any) -> dict[str, Any] | None:
+    return None if figure is None else asdict(figure)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, Real):
+        return float(value) if math.isfinite(value) else None
+    # A model's own option may be a date or a time, which TOML has and JSON has not.
+    return str(value)

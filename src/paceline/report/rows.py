@@ -1,0 +1,102 @@
+"""results.csv and results.parquet: one row per point, plain columns, the same in both.
+
+    epoch_s_median, epoch_s_low, epoch_s_high      a figure with its interval
+    test_accuracy_mean, test_accuracy_std          a figure with its standard deviation
+    ledger_comm_wait_s                             seconds of the median run, by kind of the ledger
+
+The columns are fixed: what was not measured is empty, never missing.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+from paceline.records.results import PointResult, StudyResults
+from paceline.records.trace import LEDGER_KINDS
+
+_INTERVALS = ("epoch_s", "total_s", "samples_per_s", "speedup", "efficiency", "load_s")
+_SPREADS = ("test_accuracy", "test_loss")
+
+# column -> its type, in the order in which they stand
+COLUMNS: dict[str, type] = {
+    "study": str,
+    "point_id": str,
+    "ranks": int,
+    "hosts": int,
+    "threads": int,
+    "launcher": str,
+    "strategy": str,
+    "device": str,
+    "dataset": str,
+    "model": str,
+    "optimizer": str,
+    "lr": float,
+    "batch_global": int,
+    "parameters": int,
+    "runs": int,
+    **{f"{name}_{part}": float for name in _INTERVALS for part in ("median", "low", "high")},
+    **{f"{name}_{part}": float for name in _SPREADS for part in ("mean", "std")},
+    "median_run": int,
+    **{f"ledger_{kind.replace('-', '_')}_s": float for kind in LEDGER_KINDS},
+    "oversubscribed": bool,
+    "failure": str,
+}
+
+
+def rows(results: StudyResults) -> list[dict[str, Any]]:
+    """One row per point, with every column."""
+    return [{"study": results.study.name, **_settings(point), **_figures(point)} for point in results.points]
+
+
+def csv_bytes(results: StudyResults) -> bytes:
+    """The rows as CSV; numbers with all their digits."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(COLUMNS), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows(results))
+    return text.getvalue().encode()
+
+
+def parquet_bytes(results: StudyResults) -> bytes:
+    """The rows as Parquet; a column has its type even where every value is missing."""
+    import pyarrow
+    from pyarrow import parquet
+
+    types = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()}
+    schema = pyarrow.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
+    sink = pyarrow.BufferOutputStream()
+    parquet.write_table(pyarrow.Table.from_pylist(rows(results), schema=schema), sink)
+    return sink.getvalue().to_pybytes()
+
+
+def _settings(row: PointResult) -> dict[str, Any]:
+    point = row.point
+    return {
+        "point_id": row.point_id,
+        "ranks": point.ranks,
+        "hosts": point.hosts,
+        "threads": point.threads,
+        "launcher": point.launcher,
+        "strategy": point.strategy,
+        "device": point.device,
+        "dataset": point.data.dataset,
+        "model": point.model.name,
+        "optimizer": point.train.optimizer,
+        "lr": point.train.lr,
+        "batch_global": point.batch_global,
+    }
+
+
+def _figures(row: PointResult) -> dict[str, Any]:
+    figures: dict[str, Any] = {"parameters": row.parameters, "runs": row.runs, "median_run": row.median_run}
+    for name in _INTERVALS:
+        interval = getattr(row, name)
+        figures |= {f"{name}_{part}": getattr(interval, part, None) for part in ("median", "low", "high")}
+    for name in _SPREADS:
+        spread = getattr(row, name)
+        figures |= {f"{name}_{part}": getattr(spread, part, None) for part in ("mean", "std")}
+    for kind in LEDGER_KINDS:
+        figures[f"ledger_{kind.replace('-', '_')}_s"] = (row.ledger_s or {}).get(kind)
+    return figures | {"oversubscribed": row.oversubscribed, "failure": row.failure}

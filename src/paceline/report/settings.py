@@ -1,0 +1,33 @@
+"""Settings as a flat list, under the names by which `--set` changes them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from paceline.records.study import Point, Study
+
+_RUN_FIELDS_OF_POINT = ("ranks", "hosts", "threads", "strategy", "launcher", "device", "pin")
+
+
+def study_settings(study: Study) -> dict[str, object]:
+    """Every setting of a study: `{"train.lr": 0.001, ...}`; None where it was left open."""
+    return {
+        **_section("data", asdict(study.data)),
+        **_section("model", {"name": study.model.name, **study.model.options}),
+        **_section("train", asdict(study.train)),
+        **_section("run", asdict(study.run)),
+    }
+
+
+def point_settings(point: Point) -> dict[str, object]:
+    """Every setting of a point; None where it was left open."""
+    return {
+        **_section("data", asdict(point.data)),
+        **_section("model", {"name": point.model.name, **point.model.options}),
+        **_section("train", asdict(point.train)),
+        **_section("run", {name: getattr(point, name) for name in _RUN_FIELDS_OF_POINT}),
+    }
+
+
+def _section(name: str, fields: dict[str, object]) -> dict[str, object]:
+    return {f"{name}.{key}": value for key, value in fields.items()}

@@ -1,0 +1,84 @@
+"""Commands that a report offers: what to run next, and how to repeat what was run."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from paceline import catalog
+from paceline.records.results import StudyResults
+from paceline.report.words import chosen, finished_runs
+
+ENOUGH_REPEATS = 5
+"""The fewest with which the median has an interval and not only a range."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Something to run, and what for."""
+
+    text: str
+    command: str
+
+
+def next_step(results: StudyResults) -> Step:
+    """What is most worth running now, and why."""
+    study = results.study
+    fair = [p.point.ranks for p in results.points if not p.oversubscribed]
+    if finished_runs(results) < results.expected_runs:
+        cause = "See to what failed, then finish" if any(p.failure for p in results.points) else "Finish"
+        return Step(text=f"{cause} the study: it goes on where it stopped.", command=study_command(results))
+    if study.run.repeats < ENOUGH_REPEATS:
+        text = f"Run {ENOUGH_REPEATS} repeats: then there is an interval instead of a range. Finished runs are kept."
+        return Step(text=text, command=study_command(results, "--repeats", str(ENOUGH_REPEATS)))
+    return _wider(results, fair) or _other_strategy(results)
+
+
+def _wider(results: StudyResults, fair: list[int]) -> Step | None:
+    """More points, where the machine has room for them or there is nothing to compare with."""
+    point, most = chosen(results), max(fair, default=1)
+    free = results.machine.cores // results.study.run.threads if results.machine else 2
+    if len(results.points) == 1 and most > 1:
+        text = "Measure one rank as well: a speed-up needs something to compare with. Finished runs are kept."
+        return Step(text=text, command=study_command(results, "--ranks", f"1,{most}"))
+    worthwhile = point is None or (point.efficiency is not None and point.efficiency.median >= 0.5)
+    if free >= 2 * most and worthwhile:
+        ranks = ",".join(str(n) for n in sorted({*fair, 2 * most}))
+        text = f"This machine has cores for {2 * most} ranks: see how it goes on. Finished runs are kept."
+        return Step(text=text, command=study_command(results, "--ranks", ranks))
+    if most == 1:
+        text = (
+            "No second rank can have cores of its own here: see what this machine offers, or take the study to another."
+        )
+        return Step(text=text, command="paceline doctor")
+    return None
+
+
+def _other_strategy(results: StudyResults) -> Step:
+    current = results.study.run.strategy
+    other = next((name for name in catalog.names("strategy") if name != current), current)
+    text = f"Compare with strategy {other}: {catalog.description('strategy', other)}."
+    folder = f"{results.folder}-{other}"
+    return Step(text=text, command=study_command(results, "--set", f"run.strategy={other}", folder=folder))
+
+
+def repeat_steps(results: StudyResults) -> tuple[Step, ...]:
+    """The commands that repeat the study, go on with it, and rebuild its report."""
+    again = study_command(results, folder=f"{results.folder}-again")
+    return (
+        Step(text="Repeat the whole study into a new folder, with the settings as they were resolved.", command=again),
+        Step(
+            text="Go on with this folder: finished runs are kept, missing ones are run.", command=study_command(results)
+        ),
+        Step(text="Rebuild this report and the tables from the folder alone.", command=_line("report", results.folder)),
+    )
+
+
+def study_command(results: StudyResults, *options: str, folder: str | None = None) -> str:
+    """The command that runs this study from its resolved file."""
+    source = f"{results.folder.rstrip('/')}/study.toml"
+    return _line("study", source, *options, "--out", folder or results.folder)
+
+
+def _line(*words: str) -> str:
+    return shlex.join(("paceline", *words))

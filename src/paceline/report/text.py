@@ -1,0 +1,132 @@
+"""ReportModel as text for a terminal: the same sentences and the same figures as the page."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from paceline.report.model import ReportModel
+from paceline.report.tables import Cell, Table
+from paceline.report.words import Note
+
+_GAP = 2
+_SEVERITY_STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
+
+
+def render(model: ReportModel, *, width: int = 100, color: bool = False) -> str:
+    """The report as text of at most `width` columns; with colours only where asked for."""
+    console = _console(width, color)
+    console.print(Text(model.title, style="bold"))
+    if model.question:
+        console.print(Text(model.question, style="dim"))
+    for table in (model.figures, model.ledger):
+        if table.rows:
+            console.print()
+            console.print(Text(table.caption, style="dim"))
+            _print_table(console, table)
+    console.print()
+    console.print(Text(model.verdict, style="bold"))
+    for remark in model.remarks:
+        console.print(Text(remark))
+    for note in model.notes:
+        _print_note(console, note)
+    return _recorded(console)
+
+
+def table_text(table: Table, *, width: int = 100, color: bool = False) -> str:
+    """One table as text, with its footnotes."""
+    console = _console(width, color)
+    _print_table(console, table)
+    return _recorded(console)
+
+
+def _console(width: int, color: bool) -> Console:
+    # All that rich would find out by itself is said here: the same model is the same text everywhere.
+    return Console(
+        file=io.StringIO(),
+        width=width,
+        height=25,  # without it a dumb terminal is taken to be 80 columns wide
+        force_terminal=color,
+        color_system="standard" if color else None,
+        no_color=not color,
+        force_jupyter=False,
+        legacy_windows=False,
+        markup=False,
+        highlight=False,
+        emoji=False,
+    )
+
+
+def _recorded(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
+
+
+def _print_table(console: Console, table: Table) -> None:
+    """In one line per row where that fits, else in two, else in several tables one below the other."""
+    shown = [index for index, column in enumerate(table.columns) if column not in table.blank]
+    beside = " " if _width(table, shown, " ") <= console.width else "\n"
+    for columns in _fitting(table, shown, beside, console.width):
+        grid = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
+        for index in columns:
+            grid.add_column(Text(_heading(table, index, beside)), justify="right", no_wrap=True)
+        for row in table.rows:
+            grid.add_row(*(_cell_text(row[index], beside) for index in columns))
+        console.print(grid)
+    for footnote in table.footnotes:
+        console.print(Text(footnote, style="dim"))
+
+
+def _fitting(table: Table, shown: Sequence[int], beside: str, width: int) -> list[list[int]]:
+    """The columns of each part of a table that fits into `width`; every part begins with the first column."""
+    first, *rest = shown
+    parts = [[first]]
+    for index in rest:
+        if len(parts[-1]) > 1 and _width(table, [*parts[-1], index], beside) > width:
+            parts.append([first])
+        parts[-1].append(index)
+    return parts
+
+
+def _width(table: Table, columns: Sequence[int], beside: str) -> int:
+    """Columns of the terminal that a table takes."""
+    widths = (_column_width(table, index, beside) for index in columns)
+    return sum(widths) + _GAP * (len(columns) - 1)
+
+
+def _column_width(table: Table, index: int, beside: str) -> int:
+    lines = _heading(table, index, beside).split("\n")
+    return max(_cells_width(table, index, beside), *(len(line) for line in lines))
+
+
+def _cells_width(table: Table, index: int, beside: str) -> int:
+    return max(len(line) for row in table.rows for line in _cell_text(row[index], beside).plain.split("\n"))
+
+
+def _heading(table: Table, index: int, beside: str) -> str:
+    """A column's heading, broken where that saves room."""
+    heading = table.columns[index]
+    if beside == " " or len(heading) <= _cells_width(table, index, beside):
+        return heading
+    return heading.replace("-", "-\n").replace(" ", "\n", 1)
+
+
+def _cell_text(cell: Cell, beside: str) -> Text:
+    text = Text(cell.figure)
+    return text.append(beside + cell.beside, style="dim") if cell.beside else text
+
+
+def _print_note(console: Console, note: Note) -> None:
+    heading = Text(f"{note.severity}: ", style=_SEVERITY_STYLES.get(note.severity, "bold"))
+    about = f" ({note.about})" if note.about else ""
+    console.print()
+    console.print(heading.append(note.summary + about, style="not bold"))
+    for text in (note.cause, note.remedy):
+        if text:
+            console.print(Padding(Text(text), (0, 0, 0, 2)))

@@ -1,0 +1,138 @@
+"""The public surface, pinned: a change here is a change for every user, and is made on purpose.
+
+After such a change: python tests/golden/test_cli_surface.py > tests/golden/cli_help.txt
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console as RichConsole
+
+import paceline
+from paceline.cli.app import VERBS, application, overview
+from paceline.cli.console import Console
+
+HELP = Path(__file__).with_name("cli_help.txt")
+
+SURFACE = {
+    "study": ["STUDY", "--ranks", "--repeats", "--set", "--out", "--dry-run", "--fresh", "--json"],
+    "studies": ["--json"],
+    "train": ["STUDY", "--ranks", "--set", "--out", "--fresh", "--json"],
+    "report": ["DIR", "--json"],
+    "data list": ["--json"],
+    "data fetch": ["NAME", "--json"],
+    "data check": ["NAME", "--json"],
+    "models": ["NAME", "--shape", "--classes", "--set", "--json"],
+    "doctor": ["--json"],
+}
+
+ALL = [
+    "DataError",
+    "FolderError",
+    "ModelError",
+    "PacelineError",
+    "RankError",
+    "RequestError",
+    "Results",
+    "RunError",
+    "StorageError",
+    "StudyFileError",
+    "__version__",
+    "study",
+]
+
+
+def app():
+    return application(Console(io.StringIO(), io.StringIO()))
+
+
+def options(verb: str) -> list[str]:
+    """What a verb takes, in the order of its help."""
+    found = app()
+    for word in verb.split():
+        found = found[word]
+    return [name for argument in found.assemble_argument_collection() for name in argument.names]
+
+
+def help_text(verb: str) -> str:
+    page = RichConsole(file=io.StringIO(), width=100)
+    app().help_print(verb.split(), console=page)
+    return page.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def all_help() -> str:
+    pages = [("paceline --help", overview()), ("paceline data --help", help_text("data"))]
+    pages += [(f"paceline {verb} --help", help_text(verb)) for verb in SURFACE]
+    return "\n".join(f"$ {command}\n\n{page.rstrip()}\n" for command, page in pages)
+
+
+def examples(text: str) -> list[str]:
+    return re.findall(r"^    (paceline .*?)(?: {3,}.*)?$", text, flags=re.MULTILINE)
+
+
+def test_the_public_names_are_these() -> None:
+    assert paceline.__all__ == ALL
+    assert len(ALL) <= 15
+
+
+def test_the_verbs_are_these() -> None:
+    assert list(VERBS) == list(dict.fromkeys(verb.split()[0] for verb in SURFACE))
+
+
+@pytest.mark.parametrize("verb", SURFACE)
+def test_the_options_are_these(verb: str) -> None:
+    assert options(verb) == SURFACE[verb]
+
+
+@pytest.mark.parametrize("verb", SURFACE)
+def test_every_verb_can_answer_a_program(verb: str) -> None:
+    assert "--json" in options(verb)
+
+
+def test_the_help_is_this() -> None:
+    assert all_help() == HELP.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("verb", [*SURFACE, "data"])
+def test_every_verb_has_two_examples_that_can_be_given(verb: str) -> None:
+    found = examples(help_text(verb))
+    assert len(found) >= 2
+    for command in found:
+        assert command.startswith(f"paceline {verb}")
+        app().parse_args(shlex.split(command)[1:], print_error=False, exit_on_error=False)
+
+
+def test_the_examples_of_the_overview_can_be_given() -> None:
+    found = [command for command in examples(overview()) if not command.endswith("--help")]
+    assert len(found) >= 2
+    for command in found:
+        app().parse_args(shlex.split(command)[1:], print_error=False, exit_on_error=False)
+
+
+def test_help_takes_less_than_a_third_of_a_second() -> None:
+    times_s = []
+    for _ in range(7):
+        started_at = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "paceline", "--help"], check=True, stdout=subprocess.DEVNULL)
+        times_s.append(time.perf_counter() - started_at)
+    assert min(times_s) < 0.3, f"best {min(times_s):.2f} s, median {statistics.median(times_s):.2f} s"
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = "import sys; from paceline.cli.app import main; main(['--help']); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"torch", "numpy", "pyarrow", "pydantic", "plotly", "psutil", "cyclopts", "rich", "sklearn"}
+    assert not heavy & set(done.stderr.split())
+
+
+if __name__ == "__main__":
+    sys.stdout.write(all_help())

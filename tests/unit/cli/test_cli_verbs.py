@@ -1,0 +1,209 @@
+"""The verbs on a study that is finished, and those that need none."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from finished_study import STUDY, finished_study
+from paceline import catalog
+from paceline.cli.app import main
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of its own to work in, and a cache."""
+    monkeypatch.setenv("PACELINE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def finished(place: Path) -> Path:
+    finished_study(place / "study", place / "cache")
+    return Path("study")
+
+
+def json_of(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> dict[str, Any]:
+    assert main([*words, "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_finished_study_is_only_reported(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "instant.toml", "--out", "study"]) == 0
+    out, err = capsys.readouterr()
+    opening = [line.split()[0] for line in err.splitlines()]
+    assert opening == ["Paceline", "Machine", "Study", "Folder", "Placement", "Placement", "Kept"]
+    assert "Instant scaling: Is it there yet?" in err
+    assert "6 of 6 runs are finished" in err
+    for part in (
+        "speed-up",
+        "2 ranks train 2.00 times as fast",
+        "Report  study/report.html",
+        "Next  ",
+        "paceline study",
+    ):
+        assert part in out
+
+
+def test_the_report_says_the_same_as_the_study(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "instant.toml", "--out", "study"]) == 0
+    first = capsys.readouterr().out
+    (finished / "report.html").unlink()
+    assert main(["report", "study"]) == 0
+    assert capsys.readouterr().out == first
+    assert (finished / "report.html").is_file()
+
+
+def test_json_of_a_study_is_one_object_and_nothing_else(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = json_of(capsys, "study", "instant.toml", "--out", "study")
+    assert study == json_of(capsys, "report", "study")
+    assert {"study", "folder", "report", "points", "findings"} <= set(study)
+    point = study["points"][1]
+    figures = ("epoch_s", "total_s", "samples_per_s", "speedup", "efficiency")
+    assert all({"median", "low", "high"} <= set(point[name]) for name in figures)
+    assert {"mean", "std"} <= set(point["test_accuracy"])
+    assert {"ranks", "hosts", "launcher", "strategy", "settings", "runs", "ledger_s", "median_run"} <= set(point)
+
+
+def test_failed_runs_end_a_study_with_1(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report about failed runs is no failure; running them, and failing again, is."""
+    finished_study(place / "study", place / "cache", fails_at=2)
+    assert main(["report", "study"]) == 0
+    assert "Rank 0 of 2 died" in capsys.readouterr().out
+    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", ("finished_study:FailingLauncher", ""))
+    assert main(["study", "instant.toml", "--out", "study", "--json"]) == 1
+    out, err = capsys.readouterr()
+    assert "[FAIL] (2/6) 2 ranks, run 1: Rank 0 of 2 died.\n       Look at its log." in err
+    assert json.loads(out)["points"][1]["failure"].startswith("Rank 0 of 2 died")
+
+
+def test_an_interrupted_study_says_what_is_kept_and_how_to_go_on(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "instant.toml").write_text(STUDY)
+    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", ("finished_study:InterruptedLauncher", ""))
+    assert main(["study", "instant.toml", "--out", "my study"]) == 130
+    out, err = capsys.readouterr()
+    line = err.splitlines()[-1]
+    assert out == "" and line.startswith("Interrupted: 1 of 6 runs are kept. Go on with: paceline study ")
+    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", ("finished_study:InstantLauncher", ""))
+    assert main(shlex.split(line.partition("paceline ")[2])) == 0
+    assert "1 of 6 runs are finished from before" in capsys.readouterr().err
+
+
+def test_train_is_one_run_of_one_point(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "instant.toml").write_text(STUDY)
+    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", ("finished_study:InstantLauncher", ""))
+    assert main(["train", "instant.toml", "--ranks", "2"]) == 0
+    out, err = capsys.readouterr()
+    assert "epoch 2: loss 0.500, accuracy 50.0 %, 500 ms, 120 samples/s" in err
+    assert out.startswith("Test accuracy 90.0 %, test loss 0.500: 2 epochs (16 steps), 2 ranks")
+    again = json_of(capsys, "train", "instant.toml", "--ranks", "2")
+    assert (again["runs"], again["run"]["ranks"], len(again["run"]["epochs"])) == (1, 2, 2)
+    assert (place / "runs" / "train-instant" / "report.html").is_file()
+
+
+def test_a_failed_training_ends_with_1(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "instant.toml").write_text(STUDY)
+    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", ("finished_study:FailingLauncher", ""))
+    assert main(["train", "instant.toml", "--ranks", "2"]) == 1
+    out, err = capsys.readouterr()
+    assert out == "" and "Rank 0 of 2 died." in err
+
+
+def test_the_plan_of_a_study_writes_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "digits", "--ranks", "1,2,64", "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert "runs" in out and "more threads than cores" in out
+    plan = json_of(capsys, "study", "digits", "--ranks", "1,2", "--repeats", "7", "--dry-run")["plan"]
+    assert plan["runs"] == 14 and [point["batch_per_rank"] for point in plan["points"]] == [64, 32]
+    assert list(place.iterdir()) == []
+
+
+def test_studies_are_those_that_can_be_run(capsys: pytest.CaptureFixture[str]) -> None:
+    shipped = json_of(capsys, "studies")["studies"]
+    assert {"mnist-scaling", "digits"} <= {study["name"] for study in shipped}
+    assert main(["studies"]) == 0
+    out = capsys.readouterr().out
+    for study in shipped:
+        assert study["name"] in out and study["title"] in out and study["question"] in out
+        assert main(["study", study["name"], "--dry-run"]) == 0
+
+
+def test_models_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [model["name"] for model in json_of(capsys, "models")["models"]] == list(catalog.names("model"))
+    assert main(["models"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"\n{name} " in out for name in catalog.names("model"))
+
+
+def test_a_model_is_shown_layer_by_layer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "cnn-690k"]) == 0
+    out = capsys.readouterr().out
+    assert "Conv2d (0)     32×26×26             320" in out
+    assert "Parameters:    690,590 (2.8 MB in float32)" in out
+
+
+def test_a_model_takes_shape_classes_and_options(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("models", "mlp", "--shape", "2,2,3", "--classes", "4", "--set", "layers=1", "--set", "neurons=5")
+    found = json_of(capsys, *words)
+    assert found["parameters"] == 12 * 5 + 5 + 5 * 4 + 4
+    assert [layer["output_shape"] for layer in found["layers"]] == [[12], [5], [5], [4]]
+
+
+def test_data_sets_come_are_checked_and_are_listed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert not any(found["cached"] for found in json_of(capsys, "data", "list")["datasets"])
+    fetched = json_of(capsys, "data", "fetch", "digits")
+    assert (fetched["train"] + fetched["test"], fetched["shape"]) == (1797, [8, 8, 1])
+    assert json_of(capsys, "data", "check", "digits") == fetched
+    assert [d["name"] for d in json_of(capsys, "data", "list")["datasets"] if d["cached"]] == ["digits"]
+    assert main(["data", "list"]) == 0
+    assert "digits         yes" in capsys.readouterr().out
+    images = next(Path(fetched["folder"]).glob("train*images*.npy"))
+    damaged = bytearray(images.read_bytes())
+    damaged[-1] ^= 1
+    images.chmod(0o644)
+    images.write_bytes(damaged)
+    assert main(["data", "check", "digits"]) == 2
+    assert "damaged" in capsys.readouterr().err
+
+
+def test_the_doctor_looks_at_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    found = json_of(capsys, "doctor")
+    checks = {check["name"]: check for check in found["checks"]}
+    names = ["Cores", "Idle", "Memory", "Loopback", "Shared memory", "Cache", "Runs", "Data sets", "Launchers"]
+    assert list(checks) == [*names, "PyTorch", "BLAS", "Backends", "GPUs"]
+    assert found["ready"] and checks["Loopback"]["status"] == "ok"
+    assert "gloo" in checks["Backends"]["facts"]["backends"]
+    assert checks["Cores"]["facts"]["usable"] >= 1
+    assert all(check["remedy"] for check in checks.values() if check["status"] != "ok")
+
+
+def test_the_doctor_ends_with_1_where_a_study_cannot_run(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "file").touch()
+    monkeypatch.setenv("PACELINE_CACHE", str(place / "file"))
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "[FAIL] Cache" in out and "PACELINE_CACHE" in out and "before this is put right: Cache." in out
+
+
+@pytest.mark.parametrize("words", [["report", "study"], ["studies"], ["data", "list"], ["models"], ["study", "--help"]])
+def test_verbs_that_train_nothing_import_no_torch(words: list[str], finished: Path) -> None:
+    code = f"import sys; from paceline.cli.app import main; main({words!r}); sys.exit('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

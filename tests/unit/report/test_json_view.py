@@ -1,0 +1,107 @@
+"""The object of `--json`: its shape, and that it is always JSON."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import report_samples as samples
+from paceline.records.finding import Finding
+from paceline.records.results import Interval
+from paceline.records.study import ModelSettings
+from paceline.records.trace import LEDGER_KINDS
+from paceline.report.json_view import json_object
+
+POINT_KEYS = {
+    "ranks",
+    "hosts",
+    "launcher",
+    "strategy",
+    "settings",
+    "runs",
+    "epoch_s",
+    "total_s",
+    "samples_per_s",
+    "speedup",
+    "efficiency",
+    "test_accuracy",
+    "test_loss",
+    "ledger_s",
+    "median_run",
+}
+
+
+@pytest.mark.parametrize("name", samples.ALL)
+def test_shape(name: str) -> None:
+    results = samples.ALL[name]()
+    view = json.loads(json.dumps(json_object(results, "report.html"), allow_nan=False))
+    assert {"study", "folder", "report", "points", "findings"} <= set(view)
+    assert view["report"] == "report.html"
+    for point in view["points"]:
+        assert set(point) >= POINT_KEYS
+        for figure in ("epoch_s", "total_s", "samples_per_s", "speedup", "efficiency"):
+            assert point[figure] is None or {"median", "low", "high", "n", "coverage"} == set(point[figure])
+        for figure in ("test_accuracy", "test_loss"):
+            assert point[figure] is None or {"mean", "std", "n"} == set(point[figure])
+        assert point["ledger_s"] is None or tuple(point["ledger_s"]) == LEDGER_KINDS
+
+
+def test_figures_are_those_of_the_results() -> None:
+    results = samples.typical()
+    point, view = results.points[1], json_object(results, None)["points"][1]
+    assert point.epoch_s is not None and view["epoch_s"]["median"] == point.epoch_s.median
+    assert view["ranks"] == 2 and view["strategy"] == "ddp" and view["launcher"] == "local" and view["hosts"] == 1
+    assert math.isclose(sum(view["ledger_s"].values()), sum(value or 0 for value in (point.ledger_s or {}).values()))
+
+
+def test_settings_are_flat() -> None:
+    settings = json_object(samples.typical(), None)["points"][1]["settings"]
+    assert settings["train.lr"] == 0.001 and settings["train.batch_global"] == 128
+    assert settings["run.ranks"] == 2 and settings["data.dataset"] == "mnist" and settings["model.name"] == "cnn-690k"
+    assert not any(isinstance(value, (dict, list)) for value in settings.values())
+
+
+def test_model_options_stand_beside_its_name() -> None:
+    results = samples.single_point()
+    options: dict[str, Any] = {"layers": [32, 16], "dropout": float("inf"), "made": datetime.date(2026, 1, 2)}
+    (point,) = results.points
+    point = replace(point, point=replace(point.point, model=ModelSettings(name="mlp", options=options)))
+    settings = json_object(replace(results, points=(point,)), None)["points"][0]["settings"]
+    assert settings["model.layers"] == [32, 16]
+    assert settings["model.dropout"] is None
+    assert settings["model.made"] == "2026-01-02"
+
+
+def test_numbers_of_numpy_and_numbers_that_are_none() -> None:
+    results = samples.single_point()
+    odd: Any = Interval(median=np.float64(1.5), low=float("nan"), high=np.float32("inf"), n=np.int64(5), coverage=None)  # type: ignore[arg-type]
+    (point,) = results.points
+    view = json_object(replace(results, points=(replace(point, total_s=odd),)), None)
+    text = json.dumps(view, allow_nan=False)
+    assert json.loads(text)["points"][0]["total_s"] == {
+        "median": 1.5,
+        "low": None,
+        "high": None,
+        "n": 5,
+        "coverage": None,
+    }
+
+
+def test_findings_come_whole() -> None:
+    finding = Finding(name="noisy-machine", severity="warning", summary="s", cause="c", remedy="r", points=("p",))
+    view = json_object(replace(samples.single_point(), findings=(finding,)), None)
+    assert view["findings"] == [
+        {"name": "noisy-machine", "severity": "warning", "summary": "s", "cause": "c", "remedy": "r", "points": ["p"]}
+    ]
+
+
+@pytest.mark.parametrize("text", samples.HOSTILE)
+def test_hostile_strings_stay_strings(text: str) -> None:
+    view = json.loads(json.dumps(json_object(samples.hostile(text), text)))
+    assert view["study"] == view["folder"] == view["report"] == text

@@ -1,0 +1,142 @@
+"""The verdict, its remarks and the next step: what is claimed, and what is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import report_samples as samples
+from paceline.records.finding import Finding
+from paceline.records.results import Interval, StudyResults
+from paceline.report.steps import next_step, repeat_steps
+from paceline.report.words import lost_shares, notes, remarks, verdict
+
+
+def with_speedup(results: StudyResults, median: float, low: float, high: float, **more: object) -> StudyResults:
+    """The last point with this speed-up instead of its own."""
+    last = results.points[-1]
+    ranks = last.point.ranks
+    speedup = Interval(median=median, low=low, high=high, n=5, coverage=0.9375)
+    efficiency = replace(speedup, median=median / ranks, low=low / ranks, high=high / ranks)
+    changed = replace(last, speedup=speedup, efficiency=efficiency, **more)  # type: ignore[arg-type]
+    return replace(results, points=(*results.points[:-1], changed))
+
+
+def test_a_finished_study_is_one_sentence_with_figures_and_interval() -> None:
+    assert verdict(samples.two_points()) == (
+        "2 ranks train 1.88 times as fast as 1 (interval 1.83 to 1.91): 94 % of the ideal."
+    )
+
+
+def test_the_verdict_is_about_the_most_ranks() -> None:
+    assert verdict(samples.typical()).startswith("4 ranks train 3.50 times as fast as 1")
+
+
+def test_fewer_than_five_repeats_give_a_range_and_one_gives_nothing() -> None:
+    assert "(range 1.83 to 1.91)" in verdict(samples.few_repeats())
+    assert "interval 1" not in verdict(samples.few_repeats())
+    assert "(1 run, no interval)" in verdict(samples.partial())
+
+
+def test_a_partial_study_says_so_first() -> None:
+    assert verdict(samples.partial()).startswith("3 of 15 runs are finished; so far, 2 ranks train")
+    assert verdict(samples.nothing_finished()) == "No run is finished yet (0 of 15): there is nothing to report."
+
+
+def test_slower_and_undecided_are_not_called_faster() -> None:
+    slower = verdict(with_speedup(samples.two_points(), 0.71, 0.68, 0.74))
+    assert slower == (
+        "2 ranks are slower than 1: they train 0.710 times as fast (interval 0.680 to 0.740), 36 % of the ideal."
+    )
+    undecided = verdict(with_speedup(samples.two_points(), 1.02, 0.97, 1.08))
+    assert "no clear difference" in undecided and "51 % of the ideal" in undecided
+
+
+def test_ranks_that_share_cores_are_left_out_or_owned_up_to() -> None:
+    results = samples.oversubscribed()
+    assert verdict(results).startswith("2 ranks train 1.88 times as fast as 1")
+    assert remarks(results)[-1] == "Runs with 4 ranks had to share cores; the verdict leaves them out."
+    alone = with_speedup(samples.two_points(), 1.1, 1.05, 1.2, oversubscribed=True)
+    assert "share cores, so this says little" in verdict(alone)
+    assert not any("lost" in remark for remark in remarks(alone))
+
+
+def test_one_point_says_its_throughput() -> None:
+    assert verdict(samples.single_point()) == (
+        "1 rank processes 1,216 samples/s (interval 1,201 to 1,226): 9.87 s an epoch."
+    )
+    assert verdict(samples.unmeasured_everywhere()) == "No finished run has a time that counts."
+
+
+def test_weak_scaling_speaks_of_samples() -> None:
+    results = samples.two_points()
+    weak = replace(results, study=replace(results.study, run=replace(results.study.run, scaling="weak")))
+    assert verdict(weak).startswith("2 ranks process samples 1.88 times as fast as 1")
+
+
+def test_lost_shares_sum_to_what_the_loop_lost() -> None:
+    base, point = samples.two_points().points
+    shares = lost_shares(base, point)
+    # The samples lose six per cent of the loop, two thirds of it to waiting.
+    assert sum(shares.values()) == pytest.approx(0.06)
+    assert max(shares, key=shares.__getitem__) == "waiting for the slowest rank"
+    assert shares["moving gradients between ranks"] == pytest.approx(0.06 * 0.35)
+
+
+def test_lost_shares_know_when_the_work_grows_with_the_ranks() -> None:
+    """Steps are counted and the batch is per rank: a rank's ideal time is the baseline's own."""
+    base, point = samples.two_points().points
+    train = replace(base.point.train, batch_global=None, batch_per_rank=64, epochs=None, steps=100)
+    weak = [replace(p, point=replace(p.point, train=train)) for p in (base, point)]
+    same = replace(weak[1], ledger_s=base.ledger_s)
+    assert sum(lost_shares(weak[0], same).values()) == pytest.approx(0)
+
+
+def test_the_lost_part_is_named_only_where_the_ledgers_support_it() -> None:
+    supported = remarks(samples.two_points())[0]
+    assert supported == ("The largest part of what was lost is waiting for the slowest rank: 4 % of the training time.")
+    # Communication was not measured.
+    assert not any("lost" in remark for remark in remarks(samples.diverged()))
+    # The ledger shows a loss of 6 %, the epochs one of 40 %: something else is the cause.
+    contradicted = with_speedup(samples.two_points(), 1.2, 1.19, 1.21)
+    assert not any("lost" in remark for remark in remarks(contradicted))
+    # Nothing was lost.
+    assert not any("lost" in remark for remark in remarks(with_speedup(samples.two_points(), 2.05, 2.01, 2.08)))
+
+
+def test_failures_and_findings_come_most_severe_first_and_once() -> None:
+    results = samples.failed()
+    info = Finding(name="a", severity="info", summary="Short epochs.")
+    shown = notes(replace(results, findings=(info,)))
+    assert [note.severity for note in shown] == ["error", "info"]
+    assert shown[0].summary.startswith("Rank 3 on node-a was killed") and shown[0].about == "4 ranks"
+    assert shown[0].cause == "Its log: runs/1/logs/rank-0003.log"
+    told = Finding(name="missing-runs", severity="error", summary="x", cause=f"4 ranks: {shown[0].summary}")
+    assert len(notes(replace(results, findings=(told,)))) == 1
+
+
+def test_next_step_goes_on_with_what_is_unfinished() -> None:
+    step = next_step(samples.partial())
+    assert step.command == "paceline study studies/mnist-scaling/study.toml --out studies/mnist-scaling"
+    assert next_step(samples.failed()).text.startswith("See to what failed")
+
+
+def test_next_step_asks_for_repeats_then_for_ranks_then_for_another_strategy() -> None:
+    assert "--repeats 5" in next_step(samples.few_repeats()).command
+    roomy = samples.two_points()
+    assert roomy.machine is not None
+    roomy = replace(roomy, machine=replace(roomy.machine, cores=8))
+    assert "--ranks 1,2,4" in next_step(roomy).command
+    hopeless = with_speedup(roomy, 0.7, 0.6, 0.8)
+    assert "--set run.strategy=flat" in next_step(hopeless).command
+    assert next_step(samples.two_points()).command.endswith("run.strategy=flat --out studies/mnist-scaling-flat")
+    assert next_step(samples.single_point()).command == "paceline doctor"
+    lonely = samples.typical(ranks=(4,))
+    assert "--ranks 1,4" in next_step(lonely).command
+
+
+def test_commands_are_quoted_for_a_shell() -> None:
+    results = replace(samples.partial(), folder="my study; rm -rf x")
+    assert next_step(results).command == "paceline study 'my study; rm -rf x/study.toml' --out 'my study; rm -rf x'"
+    assert repeat_steps(results)[-1].command == "paceline report 'my study; rm -rf x'"

@@ -1,0 +1,178 @@
+"""paceline.study, its results, and what is written beside them."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+import paceline
+from finished_study import finished_study
+from paceline import api
+from paceline.errors import FolderError, RunError, StudyFileError
+from paceline.report.rows import COLUMNS
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PACELINE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def finished(tmp_path: Path, cache: Path) -> api.Results:
+    finished_study(tmp_path / "study", cache)
+    return api.open_results(tmp_path / "study")
+
+
+def in_new_process(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_importing_paceline_imports_almost_nothing() -> None:
+    heavy = {"torch", "numpy", "pyarrow", "pydantic", "cyclopts", "rich", "plotly", "paceline.api", "paceline.study"}
+    loaded = set(in_new_process("import sys, paceline; print(*sys.modules)").split())
+    assert not heavy & loaded
+
+
+def test_every_public_name_is_there() -> None:
+    for name in paceline.__all__:
+        assert getattr(paceline, name) is not None
+    assert set(paceline.__all__) <= set(dir(paceline))
+    with pytest.raises(AttributeError, match="no attribute 'trian'"):
+        _ = paceline.trian  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize(
+    "first", ["import paceline", "import paceline.study.load", "from paceline.study import events"]
+)
+def test_study_can_be_called_whatever_was_imported_before(first: str) -> None:
+    shown = "print(callable(paceline.study), paceline.study.expand.__name__)"
+    code = f"{first}\nimport paceline, paceline.study.expand\n{shown}"
+    assert in_new_process(code).split() == ["True", "paceline.study.expand"]
+
+
+def test_study_shows_its_own_signature() -> None:
+    assert list(inspect.signature(paceline.study).parameters) == ["source", "out", "ranks", "repeats", "set", "fresh"]
+
+
+def test_a_finished_study_comes_back_without_running_anything(tmp_path: Path, cache: Path) -> None:
+    file = finished_study(tmp_path / "study", cache)
+    results = paceline.study(file, out=tmp_path / "study")
+    assert [point.runs for point in results.points] == [3, 3]
+    assert results.report == tmp_path / "study" / "report.html"
+    assert not results.failures and not results.notes
+
+
+def test_the_table_has_a_line_per_point_and_the_dictionary_the_same_figures(finished: api.Results) -> None:
+    lines = finished.table().splitlines()
+    assert "speed-up" in finished.table()
+    assert [line.split()[0] for line in lines if line.strip()[:1].isdigit()] == ["1", "2"]
+    points = finished.to_dict()["points"]
+    assert [point["speedup"]["median"] for point in points] == [1.0, 2.0]
+    assert json.loads(json.dumps(finished.to_dict(), allow_nan=False))["study"] == "instant"
+    assert str(finished) == finished.table()
+
+
+def test_the_ledger_sums_to_the_median_run(finished: api.Results) -> None:
+    for point in finished.points:
+        assert point.ledger_s is not None and point.median_run is not None
+        runs = finished.folder / "points" / point.point_id / "runs"
+        wall_s = json.loads((runs / str(point.median_run) / "result.json").read_text())["wall_s"]
+        assert sum(value or 0.0 for value in point.ledger_s.values()) == pytest.approx(wall_s, rel=1e-9)
+
+
+def test_csv_and_parquet_hold_the_same_rows(finished: api.Results) -> None:
+    with (finished.folder / "results.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    table = parquet.read_table(finished.folder / "results.parquet")
+    assert table.column_names == list(COLUMNS) == list(lines[0])
+    assert [float(line["epoch_s_median"]) for line in lines] == table["epoch_s_median"].to_pylist() == [1.0, 0.5]
+    assert [float(line["efficiency_low"]) for line in lines] == table["efficiency_low"].to_pylist()
+    assert [line["ranks"] for line in lines] == ["1", "2"]
+    # Nothing was measured here; the column is there all the same, and has its type.
+    assert table["failure"].to_pylist() == [None, None] and str(table.schema.field("failure").type) == "string"
+    assert [line["failure"] for line in lines] == ["", ""]
+
+
+def test_everything_derived_can_be_deleted_and_rebuilt(finished: api.Results) -> None:
+    names = ("results.csv", "report.html")
+    before = {name: (finished.folder / name).read_bytes() for name in names}
+    for name in (*names, "results.parquet"):
+        (finished.folder / name).unlink()
+    results, model = api.rebuild(finished.folder)
+    assert results == finished.results and model.verdict == finished.model.verdict
+    assert {name: (finished.folder / name).read_bytes() for name in names} == before
+    assert (finished.folder / "results.parquet").exists()
+
+
+def test_a_rank_without_spans_costs_the_ledger_nothing_else(finished: api.Results) -> None:
+    point = finished.points[1]
+    runs = finished.folder / "points" / point.point_id / "runs" / str(point.median_run)
+    (runs / "spans" / "rank-0001.arrows").unlink()
+    again = api.open_results(finished.folder)
+    assert again.points[1].speedup == point.speedup
+    assert any("1 of its 2 ranks" in f"{f.summary} {f.cause}" for f in again.results.findings)
+
+
+def test_a_folder_that_cannot_be_written_to_is_still_read(
+    finished: api.Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, data: bytes) -> None:
+        raise FolderError(f"{path.parent} cannot be written to (Read-only file system).")
+
+    monkeypatch.setattr("paceline.records.codec.write_atomically", refuse)
+    (finished.folder / "report.html").unlink()
+    results = api.open_results(finished.folder)
+    assert results.points == finished.points
+    assert results.report is None and results.to_dict()["report"] is None
+    assert len(results.notes) == 1 and "not written" in results.notes[0]
+
+
+def test_failures_of_some_points_are_in_the_results(tmp_path: Path, cache: Path) -> None:
+    finished_study(tmp_path / "study", cache, fails_at=2)
+    results = api.open_results(tmp_path / "study")
+    assert [point.runs for point in results.points] == [3, 0]
+    assert list(results.failures) == [results.points[1].point_id]
+    assert "Rank 0 of 2 died" in results.failures[results.points[1].point_id]
+
+
+def test_a_study_without_a_single_finished_run_is_an_error(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = finished_study(tmp_path / "study", cache, fails_at=1, overrides=("run.ranks=1",))
+    monkeypatch.setattr(api, "run", lambda loaded, folder, fresh: api.open_results(folder))
+    with pytest.raises(RunError, match="No run of the study 'instant'") as refused:
+        api.study(file, out=tmp_path / "study", ranks=1)
+    assert "Rank 0 of 1 died" in refused.value.right
+
+
+def test_overrides_of_python_are_those_of_the_command_line(tmp_path: Path) -> None:
+    values = {"train.lr": 0.25, "run.strategy": "flat", "run.pin": False, "model.layers": 3, "train.batch_per_rank": 4}
+    loaded = api.load("digits", ranks=[1, 4], repeats=2, set=values).study
+    assert (loaded.train.lr, loaded.run.strategy, loaded.run.pin) == (0.25, "flat", False)
+    assert (loaded.model.options["layers"], loaded.train.batch_per_rank) == (3, 4)
+    assert (loaded.run.ranks, loaded.run.repeats) == ((1, 4), 2)
+    assert api.load("digits", ranks=2, set=["train.lr=0.25"]).study.run.ranks == (2,)
+    assert api.load("digits", ranks=3, set=["run.ranks=1,2"]).study.run.ranks == (3,)
+
+
+def test_wrong_overrides_are_refused() -> None:
+    for values in ({"train.lr": float("nan")}, {"train.lr": None}, {"train.rl": 1}, {"train.lr": "fast"}):
+        with pytest.raises(StudyFileError):
+            api.load("digits", set=values)
+
+
+def test_folders_are_named_after_the_study() -> None:
+    loaded = api.load("digits")
+    assert api.study_folder(loaded) == Path("runs/digits")
+    assert api.study_folder(loaded, prefix="train-") == Path("runs/train-digits")
+    assert api.study_folder(loaded, "~/x") == Path.home() / "x"
