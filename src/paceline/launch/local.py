@@ -55,7 +55,8 @@ class LocalLauncher:
 
     def __init__(self, command: tuple[str, ...] | None = None) -> None:
         """`command` stands in for the worker, RUN_DIR is appended to it: tests use one without torch."""
-        self._command = command or (sys.executable, "-m", WORKER)
+        # -P: a file in the current folder that is called like a module of Python must not stand in for it.
+        self._command = command or (sys.executable, "-P", "-m", WORKER)
 
     def placement(self, point: Point) -> Placement:
         """Where the ranks of a point would run, with the reason."""

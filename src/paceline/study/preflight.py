@@ -17,7 +17,8 @@ from paceline.identity import PARENT_PID, inherited_environment
 from paceline.records.codec import write_record
 from paceline.records.run import Manifest
 
-COMMAND = (sys.executable, "-m", "paceline.train.preflight")
+# -P: a file in the current folder that is called like a module of Python must not stand in for it.
+COMMAND = (sys.executable, "-P", "-m", "paceline.train.preflight")
 TIMEOUT_S = 120.0
 
 

@@ -21,9 +21,11 @@ from torch.nn import functional
 
 from paceline.data.store import Dataset, open_dataset, split
 from paceline.errors import ModelError, PacelineError
+from paceline.identity import this_rank
 from paceline.records.codec import read_record
 from paceline.records.run import Manifest
 from paceline.train.group import choose_device
+from paceline.train.guard import tie_to_parent
 from paceline.train.models.build import build_model
 
 
@@ -73,6 +75,7 @@ def _try_pass(name: str, model: torch.nn.Module, dataset: Dataset) -> None:
 
 def main() -> int:
     """Print what was found, whatever the model itself prints."""
+    tie_to_parent(this_rank())
     answer_to = os.fdopen(os.dup(1), "w")
     with contextlib.redirect_stdout(sys.stderr):
         try:

@@ -106,6 +106,28 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_write_is_on_the_disk_before_it_returns(tmp_path, monkeypatch):
+    """A kill cannot show a missing fsync, only a power cut can: so the order of the calls is pinned."""
+    calls = watched_calls(monkeypatch)
+    codec.write_atomically(tmp_path / "file", b"new")
+    assert calls == ["sync file", "rename", "sync folder"]
+
+
+def watched_calls(monkeypatch) -> list[str]:
+    """What is synced and renamed from now on, in order."""
+    calls: list[str] = []
+    fsync, replace, rename = os.fsync, os.replace, os.rename
+
+    def watched_fsync(handle):
+        calls.append("sync folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "sync file")
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", watched_fsync)
+    monkeypatch.setattr(os, "replace", lambda *a: (calls.append("rename"), replace(*a)))
+    monkeypatch.setattr(os, "rename", lambda *a: (calls.append("rename"), rename(*a)))
+    return calls
+
+
 def test_a_folder_that_cannot_be_written_to_is_the_requests_fault(tmp_path):
     error = codec.storage_error(tmp_path / "x", PermissionError(13, "Permission denied"))
     assert isinstance(error, FolderError) and error.exit_code == 2

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import stat
+
 import pytest
 import torch
 
@@ -21,6 +24,21 @@ def test_round_trip_and_only_the_newest_stay(tmp_path):
     assert (path.name, found) == ("step-000015", progress(15))
     assert tensors["x"].tolist() == [15.0] * 3
     assert sorted(p.name for p in tmp_path.iterdir()) == ["step-000010", "step-000015"]
+
+
+def test_a_checkpoint_is_on_the_disk_before_it_is_acknowledged(tmp_path, monkeypatch):
+    """Every file, the folder that holds them, then the rename, then the folder that holds that."""
+    calls = []
+    fsync, rename = os.fsync, os.rename
+
+    def watched_fsync(handle):
+        calls.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", watched_fsync)
+    monkeypatch.setattr(os, "rename", lambda *a: (calls.append("rename"), rename(*a)))
+    checkpoint.write_checkpoint(tmp_path, progress(5), {"x": torch.zeros(1)})
+    assert calls == ["file", "file", "file", "folder", "rename", "folder"]
 
 
 @pytest.mark.parametrize("other", [("q", 1, 2), ("p", 2, 2), ("p", 1, 3)])
