@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from paceline.analyze.losses import lost_shares
 from paceline.records.finding import Finding
 from paceline.records.results import Curve, Interval, PointResult, Spread, StudyResults
 from paceline.records.run import Epoch, Machine
@@ -47,6 +48,7 @@ def typical(*, ranks: tuple[int, ...] = (1, 2, 4), repeats: int = 5, epochs: int
     """A finished strong-scaling study on a machine with a core for every rank."""
     study = _study(ranks, repeats, epochs)
     points = tuple(_point_result(study, n, repeats, epochs, first=ranks[0]) for n in ranks)
+    points = tuple(replace(point, lost_shares=lost_shares(points[0], point)) for point in points)
     return StudyResults(
         study=study,
         folder="studies/mnist-scaling",
@@ -146,7 +148,9 @@ def diverged() -> StudyResults:
         ledger = {**(point.ledger_s or {}), "comm-wait": None, "comm-transfer": None}
         spread = Spread(mean=nan, std=nan, n=5)
         rows = tuple({**row, "comm-wait": None, "comm-transfer": None} for row in point.rank_ledgers_s)
-        points.append(replace(point, curves=curves, ledger_s=ledger, rank_ledgers_s=rows, test_loss=spread))
+        points.append(
+            replace(point, curves=curves, ledger_s=ledger, rank_ledgers_s=rows, test_loss=spread, lost_shares={})
+        )
     return replace(results, points=tuple(points))
 
 
@@ -302,7 +306,15 @@ def _unmeasured(point: PointResult) -> PointResult:
         ("epoch_s", "total_s", "samples_per_s", "speedup", "efficiency", "load_s", "test_accuracy", "test_loss")
     )
     return replace(
-        point, **nothing, runs=0, ledger_s=None, rank_ledgers_s=(), median_run=None, curves=(), parameters=None
+        point,
+        **nothing,
+        runs=0,
+        ledger_s=None,
+        rank_ledgers_s=(),
+        median_run=None,
+        curves=(),
+        parameters=None,
+        lost_shares={},
     )
 
 

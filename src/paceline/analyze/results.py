@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paceline.analyze.findings import Measured, findings
 from paceline.analyze.ledger import ledgers, mean_ledger
+from paceline.analyze.losses import lost_shares
 from paceline.analyze.stats import median_interval, ratio_interval, scaled, spread
 from paceline.errors import PacelineError
 from paceline.records.results import Curve, Interval, PointResult, StudyResults
@@ -69,6 +70,9 @@ def study_results(
         speedup = _speedup(own, runs_of[baseline.point_id]) if baseline else None
         efficiency = scaled(speedup, baseline.ranks / point.ranks) if baseline and speedup else None
         rows.append(_row(point, own, speedup, efficiency, ledger_of[point.point_id], failure))
+    base_row = next((row for row in rows if baseline and row.point_id == baseline.point_id), None)
+    if base_row:
+        rows = [replace(row, lost_shares=lost_shares(base_row, row)) for row in rows]
     measured = Measured(
         rows=tuple(rows),
         runs=runs_of,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from paceline.records.finding import Finding
 from paceline.records.run import Epoch, Machine
@@ -67,6 +67,8 @@ class PointResult:
     curves: tuple[Curve, ...]
     parameters: int | None
     oversubscribed: bool
+    lost_shares: dict[str, float] = field(default_factory=dict)
+    """Fraction of the loop's time that each kind lost against the baseline; empty where not known."""
     failure: str | None = None
     """Why runs are missing, in a sentence."""
 

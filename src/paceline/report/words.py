@@ -17,8 +17,7 @@ from paceline.units import duration_text, number_text, percent_text
 
 _SEVERITIES = ("error", "warning", "info")
 
-# What the loop spends per rank, grouped by what a reader can do about it. Startup, load and
-# evaluation lie outside the epoch, so that they cannot explain what an epoch lost.
+# Kinds of the ledger, grouped by what a reader can do about them.
 _LOSSES = {
     "computation that takes longer per sample": ("forward", "backward"),
     "waiting for the slowest rank": ("comm-wait",),
@@ -27,7 +26,6 @@ _LOSSES = {
     "waiting for input": ("input-wait",),
     "writing checkpoints": ("checkpoint",),
 }
-_LOOP_KINDS = tuple(kind for kinds in _LOSSES.values() for kind in kinds)
 _SMALLEST_LOSS = 0.01
 """Of the training time: below it a part is not worth a sentence."""
 
@@ -133,39 +131,13 @@ def is_weak(results: StudyResults) -> bool:
     return results.study.train.batch_per_rank is not None
 
 
-def lost_shares(base: PointResult, point: PointResult) -> dict[str, float]:
-    """What each part of the loop lost against the baseline, as a fraction of the point's training time.
-
-    lost(part) = (own − baseline's × baseline's ranks / ranks × work) / own loop time, where work is
-    the ratio of samples trained on: 1, unless steps are counted and the batch grows with the ranks.
-    The parts sum to 1 − the efficiency of the loop. Assumes: the median runs stand for their points.
-    Empty where communication was not measured.
-    """
-    if base.ledger_s is None or point.ledger_s is None:
-        return {}
-    if any(point.ledger_s.get(kind) is None for kind in ("forward", "backward", "comm-wait", "comm-transfer")):
-        return {}
-    work = 1.0 if point.point.train.steps is None else point.point.batch_global / base.point.batch_global
-    ideal = base.point.ranks / point.point.ranks * work
-    loop_s = sum(_seconds(point, kind) for kind in _LOOP_KINDS)
-    if loop_s <= 0:
-        return {}
-    return {
-        words: sum(_seconds(point, kind) - ideal * _seconds(base, kind) for kind in kinds) / loop_s
-        for words, kinds in _LOSSES.items()
-    }
-
-
-def _seconds(point: PointResult, kind: str) -> float:
-    return (point.ledger_s or {}).get(kind) or 0.0
-
-
 def _lost_part(results: StudyResults) -> str:
     base, point = baseline(results), chosen(results)
     if base is None or point is None or point.efficiency is None or point.oversubscribed:
         return ""
     lost = 1 - point.efficiency.median
-    shares = lost_shares(base, point)
+    lost_to = point.lost_shares
+    shares = {words: sum(lost_to[kind] for kind in kinds) for words, kinds in _LOSSES.items()} if lost_to else {}
     if not shares or lost < _SMALLEST_LOSS or abs(sum(shares.values()) - lost) > max(0.02, lost / 2):
         return ""
     words, share = max(shares.items(), key=lambda item: item[1])

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 import report_samples as samples
 from paceline.records.finding import Finding
 from paceline.records.results import Interval, StudyResults
 from paceline.report.steps import next_step, repeat_steps
-from paceline.report.words import lost_shares, notes, remarks, verdict
+from paceline.report.words import notes, remarks, verdict
 
 
 def with_speedup(results: StudyResults, median: float, low: float, high: float, **more: object) -> StudyResults:
@@ -73,24 +71,6 @@ def test_weak_scaling_speaks_of_samples() -> None:
     results = samples.two_points()
     weak = replace(results, study=replace(results.study, run=replace(results.study.run, scaling="weak")))
     assert verdict(weak).startswith("2 ranks process samples 1.88 times as fast as 1")
-
-
-def test_lost_shares_sum_to_what_the_loop_lost() -> None:
-    base, point = samples.two_points().points
-    shares = lost_shares(base, point)
-    # The samples lose six per cent of the loop, two thirds of it to waiting.
-    assert sum(shares.values()) == pytest.approx(0.06)
-    assert max(shares, key=shares.__getitem__) == "waiting for the slowest rank"
-    assert shares["moving gradients between ranks"] == pytest.approx(0.06 * 0.35)
-
-
-def test_lost_shares_know_when_the_work_grows_with_the_ranks() -> None:
-    """Steps are counted and the batch is per rank: a rank's ideal time is the baseline's own."""
-    base, point = samples.two_points().points
-    train = replace(base.point.train, batch_global=None, batch_per_rank=64, epochs=None, steps=100)
-    weak = [replace(p, point=replace(p.point, train=train)) for p in (base, point)]
-    same = replace(weak[1], ledger_s=base.ledger_s)
-    assert sum(lost_shares(weak[0], same).values()) == pytest.approx(0)
 
 
 def test_the_lost_part_is_named_only_where_the_ledgers_support_it() -> None:
