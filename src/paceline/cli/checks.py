@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ class Check:
     """The same for programs."""
 
 
-def checks(folder: Path) -> Iterator[Check]:
+def checks(folder: Path) -> Generator[Check, None, None]:
     """Everything that is looked at; `folder` is where runs would go."""
     asked = start_torch()
     try:

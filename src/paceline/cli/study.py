@@ -69,7 +69,8 @@ def open_study(loaded: LoadedStudy, folder: Path, console: Console) -> None:
     here, study = this_machine(), loaded.study
     gpus = f", {', '.join(here.gpus)}" if here.gpus else ""
     console.say(f"Paceline {__version__}")
-    console.fact("Machine", f"{here.host}: {here.cores} cores, {bytes_text(here.memory_bytes)}, {here.cpu}{gpus}")
+    cores = f"{here.cores} core{'' if here.cores == 1 else 's'}"
+    console.fact("Machine", f"{here.host}: {cores}, {bytes_text(here.memory_bytes)}, {here.cpu}{gpus}")
     console.fact("Study", f"{study.title or study.name}{f': {study.question}' if study.question else ''}")
     console.fact("Folder", str(folder))
 
@@ -109,12 +110,8 @@ def _show_plan(loaded: LoadedStudy, folder: Path, console: Console, *, as_json: 
         for point in planned.points
     ]
     console.result(grid(header, rows, right=(0, 1, 2, 3)))
-    data = planned.dataset
-    source = loaded.study.data.dataset
-    console.result(
-        f"\nData set: {source}, "
-        + (f"{count_text(data.train)} training samples, in the cache." if data else "not in the cache yet.")
-    )
+    data, name = planned.dataset, loaded.study.data.dataset
+    known = f"{count_text(data.train)} training samples, in the cache" if data else "not in the cache yet"
     left = "" if planned.finished is None else f", {planned.runs - planned.finished} of them not finished"
-    console.result(f"{planned.runs} runs{left}. Nothing was run.")
+    console.result(f"\nData set: {name}, {known}.\nRuns: {planned.runs}{left}. Nothing was run.")
     return 0

@@ -161,12 +161,13 @@ def run(*words: str, **options) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60, check=False, **options)
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("words", [["--help"], ["studies"], ["study", "--help"]])
-def test_a_reader_that_goes_away_is_no_failure(words: list[str]) -> None:
+def test_a_reader_that_goes_away_is_no_failure(words: list[str], unbuffered: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        done = run(*words, stdout=writing)
+        done = run(*words, stdout=writing, env={**os.environ, "PYTHONUNBUFFERED": unbuffered})
     finally:
         os.close(writing)
     assert (done.returncode, done.stderr) == (0, "")

@@ -127,7 +127,7 @@ def test_a_failed_training_ends_with_1(
 def test_the_plan_of_a_study_writes_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["study", "digits", "--ranks", "1,2,64", "--dry-run"]) == 0
     out = capsys.readouterr().out
-    assert "runs" in out and "more threads than cores" in out
+    assert "64 ranks × 1 thread" in out and "Runs: 9. Nothing was run." in out
     plan = json_of(capsys, "study", "digits", "--ranks", "1,2", "--repeats", "7", "--dry-run")["plan"]
     assert plan["runs"] == 14 and [point["batch_per_rank"] for point in plan["points"]] == [64, 32]
     assert list(place.iterdir()) == []
