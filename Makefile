@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: study test venv system lint faults bench clean
+.PHONY: study test venv system lint types faults bench clean
 
 study: venv
 	$(BIN)/paceline study mnist-scaling
@@ -31,6 +31,9 @@ system:
 lint: venv
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: venv
+	$(BIN)/pyright
 
 # The fault tests with 25 times their counts: about an hour.
 faults: venv

@@ -37,9 +37,12 @@ def join(identity: Identity, device: torch.device) -> None:
         return
     # Rank 0 inherits a socket that already listens on loopback: no port can be taken in between,
     # and nothing listens on another interface.
-    listening = {} if identity.store_fd is None else {"master_listen_fd": identity.store_fd}
     store = dist.TCPStore(
-        identity.store_host, identity.store_port, identity.size, is_master=identity.rank == 0, **listening
+        identity.store_host,
+        identity.store_port,
+        identity.size,
+        is_master=identity.rank == 0,
+        master_listen_fd=identity.store_fd,
     )
     dist.init_process_group(
         backend_name(device, identity.size), store=store, rank=identity.rank, world_size=identity.size

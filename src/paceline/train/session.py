@@ -122,7 +122,8 @@ class Session:
             classes=dataset.classes,
             model_file=Path(manifest.model_file) if manifest.model_file else None,
         )
-        model.to(device=self._device, dtype=DTYPES[point.train.precision], memory_format=torch.channels_last)
+        model.to(device=self._device, dtype=DTYPES[point.train.precision])
+        model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]  its stub lacks this overload
         strategy = catalog.load("strategy", point.strategy) if identity.size > 1 else Alone
         return Rank(
             manifest=manifest,
