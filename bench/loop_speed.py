@@ -20,7 +20,8 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 from bench.peers.plain_loop import PlainLoop  # noqa: E402
-from paceline.data.store import open_dataset, split  # noqa: E402
+from paceline.data.cache import open_dataset  # noqa: E402
+from paceline.data.store import split  # noqa: E402
 from paceline.identity import this_rank  # noqa: E402
 from paceline.records.folder import RunFolder  # noqa: E402
 from paceline.records.run import Manifest  # noqa: E402

@@ -1,19 +1,20 @@
 """A study folder with finished runs, made in milliseconds: its launcher starts no process and is always done."""
 
 import csv
+import math
 import time
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
-from paceline.errors import RankError
+from paceline.errors import RankError, RequestError
 from paceline.launch.base import Outcome, Placement, Progress
 from paceline.records.folder import RunFolder
 from paceline.records.run import Epoch, Manifest, RankReport
 from paceline.records.spans import SpanWriter
 from paceline.records.study import Point
 from paceline.records.trace import SPAN_KINDS
-from paceline.study.execute import execute
-from paceline.study.load import load_study
+from paceline.studies.execute import execute
+from paceline.studies.load import load_study
 
 STUDY = """
 [study]
@@ -47,6 +48,9 @@ class InstantLauncher:
     def placement(self, point: Point) -> Placement:
         return Placement(cores=None, text=f"{point.ranks} nowhere", oversubscribed=False)
 
+    def check(self, point: Point) -> None:
+        """Any point can be run."""
+
     def run(self, folder: RunFolder, manifest: Manifest, *, heartbeat_s: float, progress=lambda progress: None):
         ranks = manifest.point.ranks
         if ranks == self.fails_at:
@@ -65,6 +69,23 @@ class FailingLauncher(InstantLauncher):
 
     def __init__(self) -> None:
         super().__init__(fails_at=2)
+
+
+class SmallLauncher(InstantLauncher):
+    """Has no room for two ranks."""
+
+    def check(self, point: Point) -> None:
+        if point.ranks > 1:
+            raise RequestError(f"There is no room for {point.ranks} ranks.", right="1 fits.", next="Ask for fewer.")
+
+
+class ResumedLauncher(InstantLauncher):
+    """Every rank goes on from a checkpoint that another machine wrote; the loss is lost on the way."""
+
+    def run(self, folder: RunFolder, manifest: Manifest, *, heartbeat_s: float, progress=lambda progress: None):
+        outcome = super().run(folder, manifest, heartbeat_s=heartbeat_s, progress=progress)
+        told = {"resumed_from_step": 1200, "resume_note": "host there → here", "test_loss": math.nan}
+        return replace(outcome, reports=tuple(replace(report, **told) for report in outcome.reports))
 
 
 class InterruptedLauncher(InstantLauncher):

@@ -1,6 +1,6 @@
 """The import directions of the architecture, held by walking every import in the package.
 
-errors units identity catalog  ◀─ records ◀─ data probe launch analyze report ◀─ train study ◀─ api cli
+errors units identity catalog  ◀─ records ◀─ data probe launch analyze report ◀─ train studies ◀─ api cli
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ MAY_IMPORT = {
     "analyze": {"records"},
     "report": {"records"},
     "train": {"data", "probe", "records"},
-    "study": {"data", "launch", "records"},
-    "api": {"data", "launch", "analyze", "report", "study", "records"},
-    "cli": {"api", "data", "launch", "analyze", "report", "study", "train", "records"},
+    "studies": {"data", "launch", "records"},
+    "api": {"data", "launch", "analyze", "report", "studies", "records"},
+    "cli": {"api", "data", "launch", "analyze", "report", "studies", "train", "records"},
 }
 MAY_IMPORT_TORCH = {"train", "probe"}
 # Inside train/, what has to run before torch is loaded.

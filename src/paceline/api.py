@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from paceline.records.run import RunResult
     from paceline.records.trace import RankTrace
     from paceline.report.model import ReportModel
-    from paceline.study.collect import Collected
-    from paceline.study.events import Event
-    from paceline.study.load import LoadedStudy
+    from paceline.studies.collect import Collected
+    from paceline.studies.events import Event
+    from paceline.studies.load import LoadedStudy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ def load(
     set: Mapping[str, Any] | Sequence[str] | None = None,
 ) -> LoadedStudy:
     """The study of a name or file with everything that was overridden; StudyFileError where it is wrong."""
-    from paceline.study.load import load_study
+    from paceline.studies.load import load_study
 
     overrides = (
         [f"{key}={_value_text(value)}" for key, value in set.items()] if isinstance(set, Mapping) else [*(set or ())]
@@ -126,7 +126,7 @@ def run(
     loaded: LoadedStudy, folder: Path, *, fresh: bool = False, events: Callable[[Event], None] | None = None
 ) -> Results:
     """Execute the runs that are missing from the folder, then rebuild its results."""
-    from paceline.study.execute import execute
+    from paceline.studies.execute import execute
 
     execute(loaded, folder, fresh=fresh, events=events or _ignore)
     return open_results(folder)
@@ -148,7 +148,7 @@ def rebuild(folder: Path, *, say: Callable[[str], None] = lambda text: None) -> 
     from paceline.records.folder import StudyFolder
     from paceline.report import html, rows
     from paceline.report.model import report_model
-    from paceline.study.collect import collect
+    from paceline.studies.collect import collect
 
     results = _analyzed(folder, collect(folder))
     model = report_model(results)

@@ -1,4 +1,4 @@
-"""Who this process is among the ranks: one table of environment variables per launcher.
+"""Who this process is among the ranks, and what it is made of: one table of environment variables per launcher.
 
 A launcher tells a rank its place through the environment and nothing else; settings travel in
 `manifest.json`. This is the only module that reads the environment.
@@ -6,10 +6,14 @@ A launcher tells a rank its place through the environment and nothing else; sett
 
 from __future__ import annotations
 
+import functools
 import os
+import platform
 import socket
 from dataclasses import dataclass
 from pathlib import Path
+
+from paceline import __version__
 
 # launcher -> (rank, size, local rank, local size); the first whose rank variable is set wins.
 # `local` comes first so that ranks started inside a SLURM allocation keep their own numbers.
@@ -89,6 +93,24 @@ def inherited_environment() -> dict[str, str]:
     """This process's environment without any launcher's rank variables: the base of a child's."""
     ours = {name for names in _VARIABLES.values() for name in names} | {PARENT_PID, STORE_FD}
     return {name: value for name, value in os.environ.items() if name not in ours}
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computes, asked of the installation: importing torch would cost seconds."""
+    return {"python": platform.python_version(), "paceline": __version__, **_installed("torch", "numpy")}
+
+
+@functools.cache
+def _installed(*packages: str) -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version  # 25 ms, and most who import this ask for no versions
+
+    found = {}
+    for name in packages:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"  # put on the path without being installed
+    return found
 
 
 def cache_folder() -> Path:

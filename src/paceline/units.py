@@ -5,6 +5,7 @@ duration_text(0.01234)       '12.3 ms'
 duration_text(75.2)          '1 min 15 s'
 bytes_text(2_762_360)        '2.8 MB'
 count_text(690590)           '690,590'
+counted(2, "rank")           '2 ranks'
 percent_text(0.934)          '93.4 %'
 interval_text(4.2, 4.0, 4.5) '4.20 [4.00, 4.50]'
 """
@@ -74,6 +75,16 @@ def bytes_text(value: float | None) -> str:
 def count_text(value: int | None) -> str:
     """A whole number with thousands separated."""
     return "–" if value is None else f"{value:,}"
+
+
+def counted(count: int, word: str) -> str:
+    """A whole number and what it counts, which takes an s unless it is one."""
+    return f"{count_text(count)} {word}{'' if count == 1 else 's'}"
+
+
+def finite(value: float | None) -> float | None:
+    """The value, or None where it is infinite or not a number: a diverged loss has no digits to show."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def percent_text(value: float | None, decimals: int = 1) -> str:

@@ -23,20 +23,20 @@ from paceline.records import codec
 from paceline.train import checkpoint
 
 
-def progress(step: int) -> checkpoint.Progress:
-    return checkpoint.Progress(
+def standing(step: int) -> checkpoint.Standing:
+    return checkpoint.Standing(
         point_id="p", seed=1, size=2, step=step, epochs=(), epoch_elapsed_s=0.0, host="h", versions={}
     )
 
 
-def in_place(folder: Path, progress: checkpoint.Progress, tensors: dict[str, torch.Tensor]) -> None:
+def in_place(folder: Path, standing: checkpoint.Standing, tensors: dict[str, torch.Tensor]) -> None:
     """What the rename is there against: the same files, written where they will be read."""
     for old in checkpoint.checkpoint_folders(folder):
         shutil.rmtree(old)
-    final = folder / f"step-{progress.step:06d}"
+    final = folder / f"step-{standing.step:06d}"
     final.mkdir(parents=True)
     data = save(tensors)
-    state = json.dumps({"schema": checkpoint.Progress.SCHEMA, **codec.plain(progress)}).encode()
+    state = json.dumps({"schema": checkpoint.Standing.SCHEMA, **codec.plain(standing)}).encode()
     (final / "tensors.safetensors").write_bytes(data)
     (final / "state.json").write_bytes(state)
     sums = {"tensors.safetensors": checkpoint._sha256(data), "state.json": checkpoint._sha256(state)}
@@ -49,7 +49,7 @@ def write_forever(folder: Path, acknowledge: int) -> None:
     while True:
         step += 1
         tensors["x"].fill_(step)
-        checkpoint.write_checkpoint(folder, progress(step), tensors)
+        checkpoint.write_checkpoint(folder, standing(step), tensors)
         os.write(acknowledge, f"{step}\n".encode())
 
 

@@ -23,9 +23,9 @@ from pathlib import Path
 from paceline.errors import PacelineError
 from paceline.launch.local import LocalLauncher
 from paceline.records import codec
-from paceline.study import bookkeeping
-from paceline.study.execute import execute
-from paceline.study.load import load_study
+from paceline.studies import bookkeeping
+from paceline.studies.execute import execute
+from paceline.studies.load import load_study
 
 WORKER = Path(__file__).with_name("light_worker.py")
 

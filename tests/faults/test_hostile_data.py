@@ -21,9 +21,10 @@ from hypothesis import strategies as st
 from data_files import four_arrays, idx_bytes, write_idx_folder, write_npz
 from paceline.data import streams
 from paceline.data.arrays import digest
+from paceline.data.cache import open_dataset
 from paceline.data.idx import read_idx, read_idx_folder
 from paceline.data.npz import read_npz
-from paceline.data.store import check, open_dataset, prepare
+from paceline.data.store import check, prepare
 from paceline.errors import DataError
 from paceline.records.study import DataSettings
 

@@ -122,15 +122,20 @@ def gone(folder: Path, within_s: float) -> bool:
     return not ranks_of(folder)
 
 
-@pytest.mark.parametrize(("ranks", "strategy"), [(2, "flat"), (4, "ddp")] + [(1, "ddp"), (3, "ddp")] * (FAULTS > 1))
-def test_a_study_killed_with_its_ranks_resumes_to_the_same_bits(tmp_path, ranks, strategy):
+RESUMES = [(2, "flat", 0), (4, "ddp", 1)]
+RESUMES += [(1 + n % 4, ("ddp", "flat")[n // 4 % 2], n) for n in range(2, 2 * FAULTS)]
+KILLS = [(2, 0), (3, 1), (4, 3)] * FAULTS
+
+
+@pytest.mark.parametrize(("ranks", "strategy", "seed"), RESUMES)
+def test_a_study_killed_with_its_ranks_resumes_to_the_same_bits(tmp_path, ranks, strategy, seed):
     slow = "time.sleep(0.01)"
     whole = Study(tmp_path / "whole", ranks=ranks, strategy=strategy, act=slow)
     code, said = whole.run()
     assert code == 0, said
     killed = Study(tmp_path / "killed", ranks=ranks, strategy=strategy, act=slow)
     process = killed.start()
-    killed.wait_for_step(random.Random(ranks).randrange(15, 60))
+    killed.wait_for_step(random.Random(seed).randrange(15, 60))
     process.kill()
     process.communicate()
     assert gone(killed.out, 2.0), "ranks outlived their launcher"
@@ -150,17 +155,20 @@ def test_a_study_killed_with_its_ranks_resumes_to_the_same_bits(tmp_path, ranks,
         )
 
 
-def test_a_rank_killed_in_a_collective_world_is_named(tmp_path):
-    study = Study(tmp_path, ranks=3, act="time.sleep(0.02)", epochs=20)
+@pytest.mark.parametrize(("ranks", "victim"), KILLS)
+def test_a_killed_rank_is_named_and_not_those_that_lost_it(tmp_path, ranks, victim):
+    study = Study(tmp_path, ranks=ranks, act="time.sleep(0.02)", epochs=20)
     process = study.start()
     study.wait_for_step(10)
-    reports = {p.environ()["PACELINE_RANK"]: p for p in study.ranks()}
-    reports["1"].kill()
+    alive = {p.environ()["PACELINE_RANK"]: p for p in study.ranks()}
+    assert len(alive) == ranks
+    alive[str(victim)].kill()
     killed_at = time.monotonic()
     out, err = process.communicate(timeout=30)
-    assert time.monotonic() - killed_at < 5
+    assert time.monotonic() - killed_at < 5, "named within 3 s, and the report written"
     assert process.returncode == 1
-    assert "Rank 1" in out + err and "SIGKILL" in out + err and "rank-0001.log" in out + err, out + err
+    said = out + err
+    assert f"Rank {victim}" in said and "SIGKILL" in said and f"rank-000{victim}.log" in said, said
     assert "Traceback" not in out + err
     assert gone(study.out, 1.0)
 

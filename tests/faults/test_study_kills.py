@@ -14,8 +14,8 @@ from light_worker import weights_sha256
 
 from paceline.records.codec import read_record
 from paceline.records.run import Manifest, RunResult
-from paceline.study.bookkeeping import StudyPoints
-from paceline.study.collect import Collected, collect
+from paceline.studies.bookkeeping import StudyPoints
+from paceline.studies.collect import Collected, collect
 
 FAULTS = int(os.environ.get("FAULTS", "1"))
 KILLS = 40 * FAULTS

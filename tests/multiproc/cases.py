@@ -11,7 +11,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from paceline.data.store import open_dataset, split
+from paceline.data.cache import open_dataset
+from paceline.data.store import split
 from paceline.identity import Identity
 from paceline.probe.collectives import watch_collectives
 from paceline.records.folder import RunFolder

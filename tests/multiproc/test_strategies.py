@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
 
 import pytest
@@ -65,10 +67,12 @@ def test_buffers_are_equal_on_all_ranks(groups, digits_folder, tmp_path, strateg
         "model_file": str(model),
         "options": {},
         "strategy": strategy,
+        "data": {"validation": 200},
         "train": {"epochs": 2},
     }
     ranks = groups[3].run("train", folder=str(tmp_path), data=digits_folder, settings=settings)
     assert len({answer["weights"] for answer in ranks}) == 1
+    assert len({answer["curves"] for answer in ranks}) == 1, "ranks evaluated with statistics of their own"
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
@@ -87,7 +91,8 @@ def test_the_same_seed_gives_the_same_bits(groups, digits_folder, tmp_path, size
     assert first[0]["weights"] != other[0]["weights"]
 
 
-RESUMES = [(seed, size, strategy) for seed in range(3) for size in (1, 2, 3, 4) for strategy in STRATEGIES]
+FAULTS = int(os.environ.get("FAULTS", "1"))
+RESUMES = [(seed, size, strategy) for seed in range(3 * FAULTS) for size in (1, 2, 3, 4) for strategy in STRATEGIES]
 
 
 @pytest.mark.parametrize(("seed", "size", "strategy"), RESUMES)
@@ -118,6 +123,26 @@ def test_a_stopped_run_resumes_bit_for_bit(groups, digits_folder, tmp_path, seed
         assert after["resumed_from"] is not None
         for what in ("weights", "state", "curves"):
             assert after[what] == before[what], what
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_checkpoint_at_the_end_of_an_epoch_keeps_the_epoch(groups, digits_folder, tmp_path, size):
+    """Ten steps an epoch and a checkpoint every ten: what resumes there has the finished epoch's line."""
+    settings = {
+        "data": {"train_samples": 480, "validation": 100},
+        "train": {"precision": "float32", "epochs": 3, "batch_global": 48, "checkpoint_every": 10},
+    }
+    whole = groups[size].run("train", folder=str(tmp_path / "whole"), data=digits_folder, settings=settings)
+    groups[size].run("train", folder=str(tmp_path / "s"), data=digits_folder, settings=settings, stop_at=13)
+    resumed = groups[size].run("train", folder=str(tmp_path / "s"), data=digits_folder, settings=settings)
+    assert resumed[0]["resumed_from"] == 10
+    assert len(json.loads(resumed[0]["curves"])) == 3
+    assert {k: v for k, v in resumed[0].items() if k in ("weights", "state", "curves")} == {
+        k: v for k, v in whole[0].items() if k in ("weights", "state", "curves")
+    }
+    again = groups[size].run("train", folder=str(tmp_path / "s"), data=digits_folder, settings=settings)
+    assert again[0]["resumed_from"] == 30, "the last step leaves a checkpoint: the trained model"
+    assert again[0]["weights"] == whole[0]["weights"]
 
 
 def test_without_settled_buckets_ddp_does_not_resume_bit_for_bit(groups, digits_folder, tmp_path):

@@ -38,7 +38,7 @@ def in_new_process(code: str) -> str:
 
 
 def test_importing_paceline_imports_almost_nothing() -> None:
-    heavy = {"torch", "numpy", "pyarrow", "pydantic", "cyclopts", "rich", "plotly", "paceline.api", "paceline.study"}
+    heavy = {"torch", "numpy", "pyarrow", "pydantic", "cyclopts", "rich", "plotly", "paceline.api", "paceline.studies"}
     loaded = set(in_new_process("import sys, paceline; print(*sys.modules)").split())
     assert not heavy & loaded
 
@@ -52,12 +52,12 @@ def test_every_public_name_is_there() -> None:
 
 
 @pytest.mark.parametrize(
-    "first", ["import paceline", "import paceline.study.load", "from paceline.study import events"]
+    "first", ["import paceline", "import paceline.studies.load", "from paceline.studies import events"]
 )
 def test_study_can_be_called_whatever_was_imported_before(first: str) -> None:
-    shown = "print(callable(paceline.study), paceline.study.expand.__name__)"
-    code = f"{first}\nimport paceline, paceline.study.expand\n{shown}"
-    assert in_new_process(code).split() == ["True", "paceline.study.expand"]
+    shown = "print(callable(paceline.study), paceline.studies.expand.__name__)"
+    code = f"{first}\nimport paceline, paceline.studies.expand\n{shown}"
+    assert in_new_process(code).split() == ["True", "paceline.studies.expand"]
 
 
 def test_study_shows_its_own_signature() -> None:

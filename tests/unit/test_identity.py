@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from paceline import identity
@@ -43,3 +46,14 @@ def test_a_childs_environment_inherits_no_rank(monkeypatch):
     monkeypatch.setenv("KEPT", "yes")
     inherited = identity.inherited_environment()
     assert inherited["KEPT"] == "yes" and "RANK" not in inherited
+
+
+def test_versions_of_what_computes_come_without_importing_it():
+    code = "import sys; from paceline.identity import versions; print(*versions()); sys.exit('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert set(done.stdout.split()) == {"python", "paceline", "torch", "numpy"}
+    assert "unknown" not in identity.versions().values()
+
+
+def test_a_package_that_is_not_installed_has_no_version():
+    assert identity._installed("no-such-package") == {"no-such-package": "unknown"}

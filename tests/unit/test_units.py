@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from paceline import units
@@ -42,5 +44,14 @@ def test_the_rest():
     assert units.number_text(float("nan")) == "–"
     assert units.number_text(0.0012345) == "0.00123"
     assert units.count_text(690590) == "690,590"
+    assert [units.counted(count, "rank") for count in (0, 1, 2, 4096)] == [
+        "0 ranks",
+        "1 rank",
+        "2 ranks",
+        "4,096 ranks",
+    ]
+    assert [units.finite(value) for value in (None, 1.5, 0, math.nan, math.inf, -math.inf)] == [None, 1.5, 0] + [
+        None
+    ] * 3
     assert units.percent_text(0.934) == "93.4 %"
     assert units.seconds(units.nanoseconds(1.25)) == 1.25

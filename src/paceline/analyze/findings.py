@@ -103,6 +103,23 @@ def more_ranks_than_cores(measured: Measured) -> Finding | None:
     )
 
 
+def ranks_share_physical_cores(measured: Measured) -> Finding | None:
+    """Points with a hyper-thread for every thread, but not a core."""
+    cores = max((machine.cores for machine in measured.machines), default=0)
+    shared = [row for row in measured.rows if row.runs and not row.oversubscribed and _threads(row) > cores > 0]
+    if not shared:
+        return None
+    asked = ", ".join(f"{_label(row)} of {_count(row.point.threads, 'thread')}" for row in shared)
+    return Finding(
+        name="ranks-share-physical-cores",
+        severity="warning",
+        summary=f"Hyper-threads of {_count(cores, 'core')} carry {asked}.",
+        cause="Two hyper-threads share one core's arithmetic: together they are far from twice as fast.",
+        remedy="Read the efficiency of these points as that of hyper-threads, or stay within the physical cores.",
+        points=_ids(shared),
+    )
+
+
 def superlinear(measured: Measured) -> Finding | None:
     """Efficiencies that are above 1 beyond their interval."""
     above = [row for row in measured.rows if row.efficiency and row.efficiency.low > SUPERLINEAR]
@@ -279,6 +296,7 @@ FINDINGS = (
     baseline_missing,
     loss_not_finite,
     more_ranks_than_cores,
+    ranks_share_physical_cores,
     superlinear,
     mixed_environment,
     noisy_machine,
@@ -310,6 +328,10 @@ def _relative_width(row: PointResult) -> float:
 
 def _interval_text(interval: Interval) -> str:
     return f"{number_text(interval.median)}, at least {number_text(interval.low)}"
+
+
+def _threads(row: PointResult) -> int:
+    return row.point.ranks * row.point.threads
 
 
 def _label(row: PointResult) -> str:

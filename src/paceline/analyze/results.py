@@ -15,10 +15,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from paceline.analyze.findings import Measured, findings
 from paceline.analyze.ledger import ledgers, mean_ledger
-from paceline.analyze.losses import lost_shares
+from paceline.analyze.losses import loop_costs_s, lost_shares
 from paceline.analyze.stats import median_interval, ratio_interval, scaled, spread
 from paceline.errors import PacelineError
 from paceline.records.results import Curve, Interval, PointResult, StudyResults
@@ -27,6 +28,9 @@ from paceline.records.study import Point, Study
 from paceline.records.trace import RankTrace
 from paceline.units import nanoseconds
 
+# On a GPU the host's spans show when work was queued, not when it ran.
+_ON_DEVICE = ("forward", "backward", "comm-wait", "comm-transfer", "optimizer")
+_QUEUED = "On a GPU a step is not divided yet: its forward, backward, communication and optimizer are null."
 Traces = Callable[[RunResult], Sequence[RankTrace]]
 
 
@@ -37,6 +41,8 @@ class _Ledger:
     run: int | None = None
     mean_s: dict[str, float | None] | None = None
     ranks_s: tuple[dict[str, float | None], ...] = ()
+    costs_s: dict[str, float | None] | None = None
+    """Rank-seconds per sample in the timed epochs, by kind."""
     gap: str | None = None
     """What is missing from it, in a sentence; None where nothing is."""
 
@@ -69,10 +75,9 @@ def study_results(
         own, failure = runs_of[point.point_id], (failures or {}).get(point.point_id)
         speedup = _speedup(own, runs_of[baseline.point_id]) if baseline else None
         efficiency = scaled(speedup, baseline.ranks / point.ranks) if baseline and speedup else None
-        rows.append(_row(point, own, speedup, efficiency, ledger_of[point.point_id], failure))
-    base_row = next((row for row in rows if baseline and row.point_id == baseline.point_id), None)
-    if base_row:
-        rows = [replace(row, lost_shares=lost_shares(base_row, row)) for row in rows]
+        ledger = ledger_of[point.point_id]
+        lost = lost_shares(ledger_of[baseline.point_id].costs_s, ledger.costs_s) if baseline else {}
+        rows.append(replace(_row(point, own, speedup, efficiency, ledger, failure), lost_shares=lost))
     measured = Measured(
         rows=tuple(rows),
         runs=runs_of,
@@ -210,7 +215,28 @@ def _median_ledger(runs: Sequence[RunResult], traces: Traces) -> _Ledger:
         return _Ledger(run=run.run, gap=f"Run {run.run} left no spans.")
     ended_at_ns = run.launched_at_ns + nanoseconds(run.wall_s)
     ranks_s = ledgers(found, started_at_ns=run.launched_at_ns, ended_at_ns=ended_at_ns, ranks=run.ranks)
-    return _Ledger(run=run.run, mean_s=mean_ledger(ranks_s), ranks_s=ranks_s, gap=_gap(run, found, ranks_s))
+    if run.device == "cuda":
+        ranks_s = tuple(_host_ledger(ledger) for ledger in ranks_s)
+        return _Ledger(run=run.run, mean_s=mean_ledger(ranks_s), ranks_s=ranks_s, gap=_QUEUED)
+    return _Ledger(
+        run=run.run,
+        mean_s=mean_ledger(ranks_s),
+        ranks_s=ranks_s,
+        costs_s=loop_costs_s(found, _timed_from_step(run)) if len(found) == run.ranks else None,
+        gap=_gap(run, found, ranks_s),
+    )
+
+
+def _timed_from_step(run: RunResult) -> list[tuple[int, Epoch]]:
+    """The timed epochs, each with the step at which it began."""
+    begun_at = {epoch.epoch: before.step for before, epoch in pairwise(run.epochs)}
+    return [(begun_at.get(epoch.epoch, 0), epoch) for epoch in timed_epochs(run)]
+
+
+def _host_ledger(ledger: dict[str, float | None]) -> dict[str, float | None]:
+    """What the host's clock knows of a GPU's time: what was only queued is not divided, and goes to `other`."""
+    queued_s = sum(ledger[kind] or 0.0 for kind in _ON_DEVICE)
+    return {**ledger, **dict.fromkeys(_ON_DEVICE), "other": (ledger["other"] or 0.0) + queued_s}
 
 
 def _gap(run: RunResult, found: Sequence[RankTrace], ranks_s: Sequence[dict[str, float | None]]) -> str | None:

@@ -12,10 +12,11 @@ import os
 import sys
 import tempfile
 import traceback
-import unicodedata
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
+
+from paceline.report.characters import printable
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -42,11 +43,13 @@ class Console:
 
     def json(self, value: dict[str, Any]) -> None:
         """Print the one object of `--json`; what is not a number is null, as JSON has no NaN."""
-        self.result(json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False, default=str))
+        from paceline.report.json_view import json_ready
+
+        self.result(json.dumps(json_ready(value), indent=2, ensure_ascii=False, allow_nan=False))
 
     def say(self, text: str, style: str | None = None) -> None:
         """Print a line about what is going on."""
-        self.terminal.print(printable(text), style=style, markup=False, highlight=False, soft_wrap=True)
+        self.terminal.print(_lines(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
     def fact(self, name: str, text: str) -> None:
         """Print a line of the opening block."""
@@ -57,7 +60,7 @@ class Console:
         from rich.text import Text
 
         style = {"OK": "green", "FAIL": "bold red", "WARN": "yellow"}.get(mark, "")
-        text = printable(text).replace("\n", "\n" + " " * 7)
+        text = _lines(text).replace("\n", "\n" + " " * 7)
         line = Text.assemble(("[", ""), (f"{mark:^4}", style), ("] ", ""), text)
         (self.page if result else self.terminal).print(line, highlight=False, soft_wrap=True)
 
@@ -146,20 +149,9 @@ class _Stream:
         return len(text)
 
 
-def printable(text: str) -> str:
-    """The same without control characters: names come from files, and a terminal obeys escape sequences."""
-    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Zl", "Zp"))
-
-
-def finite(value: Any) -> Any:
-    """The same JSON values with null where a number is infinite or not a number."""
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return None
-    return value
+def _lines(text: str) -> str:
+    """Text that is safe to print, with its lines and columns."""
+    return printable(text, keep="\n\t")
 
 
 def grid(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:

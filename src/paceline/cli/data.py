@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
@@ -47,7 +47,7 @@ def list_(*, as_json: Json = False) -> None:
     console = Console.standard()
     states = catalog_state()
     if as_json:
-        console.json({"datasets": [_ready(plain(state)) for state in states]})
+        console.json({"datasets": [plain(state) for state in states]})
         return
     rows = [(s.name, "yes" if s.cached else "no", s.description, s.source or "–") for s in states]
     console.result(grid(["Data set", "Here", "What it is", "Source"], rows))
@@ -91,15 +91,10 @@ def _show(console: Console, prepared: Prepared, word: str, as_json: bool) -> Non
 
     found = prepared.dataset
     if as_json:
-        console.json(_ready({**plain(found), "folder": prepared.folder, "note": prepared.note}))
+        console.json({**plain(found), "folder": prepared.folder, "note": prepared.note})
         return
     size = f"{count_text(found.train)} to train, {count_text(found.test)} to test"
     console.result(f"{word}: {found.name}, {size}, {'×'.join(map(str, found.shape))}, {found.classes} classes")
     console.result(f"  from    {found.source}\n  sha256  {found.digest}\n  folder  {prepared.folder}")
     if prepared.note:
         console.status("WARN", prepared.note)
-
-
-def _ready(fields: dict[str, Any]) -> dict[str, Any]:
-    """Fields as JSON has them: paths as text."""
-    return {key: str(value) if isinstance(value, Path) else value for key, value in fields.items()}

@@ -22,7 +22,7 @@ def doctor(*, as_json: Json = False) -> int:
         paceline doctor --json
     """
     from paceline import __version__
-    from paceline.cli.checks import checks
+    from paceline.cli.health import checks
     from paceline.records.codec import plain
 
     console = Console.standard()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -16,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def models(
-    name: Annotated[str | None, Parameter(help="A model of the list; without it, the list is shown.")] = None,
+    name: Annotated[
+        str | None, Parameter(help="A model of the list, or your own: my_file.py:build; without it, the list is shown.")
+    ] = None,
     /,
     *,
     shape: Annotated[str, Parameter(metavar="H,W,C", help="Height, width and channels of an image.")] = "28,28,1",
@@ -35,6 +40,7 @@ def models(
 
         paceline models cnn-690k
         paceline models mlp --shape 32,32,3 --set layers=3 --set neurons=128
+        paceline models my_file.py:build --classes 4
     """
     from paceline import catalog
 
@@ -46,9 +52,8 @@ def models(
         else:
             console.result(grid(["Model", "What it is"], list(known.items())))
             console.result(f"\nThe layers of one: paceline models {next(iter(known))}")
+            console.result("Of your own:       paceline models my_file.py:build")
         return
-    if name not in catalog.names("model"):
-        raise RequestError(catalog.unknown("model", name), next="See: paceline models")
     found = _summary(name, _image_shape(shape), classes, options or [])
     if as_json:
         from paceline.records.codec import plain
@@ -62,9 +67,22 @@ def _summary(name: str, shape: tuple[int, int, int], classes: int, options: list
     if classes < 1:
         raise RequestError(f"--classes {classes} is impossible.", right="A model tells at least 1 class.")
     given = dict(_option(text) for text in options)
+    file = _model_file(name)
     from paceline.train.models.summary import summary  # imports torch: after all that can be refused without it
 
-    return summary(name, shape, classes, given)
+    with contextlib.redirect_stdout(sys.stderr):  # a model of one's own may print
+        return summary(name, shape, classes, given, model_file=file)
+
+
+def _model_file(name: str) -> Path | None:
+    """The file of a model of one's own, found from here; None for a model of the list."""
+    from paceline.studies.checks import model_fault
+    from paceline.studies.files import model_path
+
+    fault = model_fault(name, Path.cwd())
+    if fault:
+        raise RequestError(f"{name}: {fault}", next="See: paceline models")
+    return model_path(name, Path.cwd())
 
 
 def _image_shape(text: str) -> tuple[int, int, int]:
@@ -78,16 +96,13 @@ def _image_shape(text: str) -> tuple[int, int, int]:
 
 
 def _option(text: str) -> tuple[str, Any]:
-    """An option and its value, read as TOML reads it: 3 is a number, "3" is not."""
-    import tomllib
+    """An option and its value."""
+    from paceline.studies.overrides import toml_or_text
 
     key, found, value = text.partition("=")
     if not found or not key.strip():
         raise RequestError(f"--set {text!r} is not KEY=VALUE.", right="For example: --set layers=3")
-    try:
-        return key.strip(), tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        return key.strip(), value
+    return key.strip(), toml_or_text(value)
 
 
 def _layers_text(found: ModelSummary) -> str:

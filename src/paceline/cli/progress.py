@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from paceline.cli.console import Console
-from paceline.study.events import (
+from paceline.studies.events import (
     DataReady,
     Event,
     Note,
@@ -24,7 +24,7 @@ from paceline.study.events import (
     RunStarted,
     StudyStarted,
 )
-from paceline.units import count_text, duration_text, percent_text
+from paceline.units import count_text, counted, duration_text, percent_text
 
 if TYPE_CHECKING:
     from paceline.records.run import RunResult
@@ -81,8 +81,8 @@ class StudyProgress:
 
     def _begin(self, event: StudyStarted) -> None:
         self.total, self.finished = event.total, event.finished
-        for text in event.placements:
-            self._console.fact("Placement", text)
+        for index, text in enumerate(event.placements):
+            self._console.fact("" if index else "Placement", text)
         if event.finished:
             self._console.fact("Kept", f"{event.finished} of {event.total} runs are finished from before")
 
@@ -109,7 +109,7 @@ class StudyProgress:
 
 def run_text(run: Run) -> str:
     """`2 ranks, run 3`."""
-    return f"{run.point.ranks} rank{'' if run.point.ranks == 1 else 's'}, run {run.number}"
+    return f"{counted(run.point.ranks, 'rank')}, run {run.number}"
 
 
 def where_text(event: RunProgress) -> str:

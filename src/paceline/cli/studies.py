@@ -16,13 +16,13 @@ def studies(*, as_json: Json = False) -> None:
         paceline studies
         paceline studies --json
     """
-    from paceline.study.load import shipped_studies
+    from paceline.records.codec import plain
+    from paceline.studies.load import shipped_studies
 
     console = Console.standard()
     shipped = shipped_studies()
     if as_json:
-        fields = ("name", "title", "question", "path")
-        console.json({"studies": [{field: str(getattr(study, field)) for field in fields} for study in shipped]})
+        console.json({"studies": [plain(study) for study in shipped]})
         return
     texts = [f"{study.name}: {study.title}\n    {study.question}\n    {study.path}" for study in shipped]
     console.result("\n\n".join([*texts, f"Run one: paceline study {shipped[0].name}"]))

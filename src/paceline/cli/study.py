@@ -10,11 +10,11 @@ from cyclopts import Parameter
 
 from paceline.cli.console import Console, grid
 from paceline.cli.options import Count, Fresh, Json, Out, Overrides, Source, whole_numbers
-from paceline.units import bytes_text, count_text
+from paceline.units import bytes_text, count_text, counted
 
 if TYPE_CHECKING:
     from paceline.cli.progress import StudyProgress
-    from paceline.study.load import LoadedStudy
+    from paceline.studies.load import LoadedStudy
 
 
 def study(
@@ -50,7 +50,7 @@ def study(
     loaded = api.load(study, ranks=numbers, repeats=repeats, set=overrides)
     folder = api.study_folder(loaded, out)
     if dry_run:
-        return _show_plan(loaded, folder, console, as_json=as_json)
+        return _show_preview(loaded, folder, console, as_json=as_json)
     open_study(loaded, folder, console)
     with StudyProgress(console) as progress:
         try:
@@ -69,7 +69,7 @@ def open_study(loaded: LoadedStudy, folder: Path, console: Console) -> None:
     here, study = this_machine(), loaded.study
     gpus = f", {', '.join(here.gpus)}" if here.gpus else ""
     console.say(f"Paceline {__version__}")
-    cores = f"{here.cores} core{'' if here.cores == 1 else 's'}"
+    cores = counted(here.cores, "core")
     console.fact("Machine", f"{here.host}: {cores}, {bytes_text(here.memory_bytes)}, {here.cpu}{gpus}")
     console.fact("Study", f"{study.title or study.name}{f': {study.question}' if study.question else ''}")
     console.fact("Folder", str(folder))
@@ -88,14 +88,14 @@ def interrupted(verb: str, folder: Path, progress: StudyProgress, console: Conso
     return 130
 
 
-def _show_plan(loaded: LoadedStudy, folder: Path, console: Console, *, as_json: bool) -> int:
+def _show_preview(loaded: LoadedStudy, folder: Path, console: Console, *, as_json: bool) -> int:
     """Print what would be run; nothing is fetched, started or written."""
     from paceline.records.codec import plain
-    from paceline.study.execute import plan
+    from paceline.studies.preview import preview
 
-    planned = plan(loaded, folder)
+    shown = preview(loaded, folder)
     if as_json:
-        console.json({"study": loaded.study.name, "folder": str(folder), "plan": plain(planned)})
+        console.json({"study": loaded.study.name, "folder": str(folder), "preview": plain(shown)})
         return 0
     open_study(loaded, folder, console)
     header = ["ranks", "batch per rank", "steps per epoch", "finished", "placement"]
@@ -107,11 +107,11 @@ def _show_plan(loaded: LoadedStudy, folder: Path, console: Console, *, as_json: 
             f"{'–' if point.finished is None else point.finished} of {loaded.study.run.repeats}",
             point.placement,
         )
-        for point in planned.points
+        for point in shown.points
     ]
     console.result(grid(header, rows, right=(0, 1, 2, 3)))
-    data, name = planned.dataset, loaded.study.data.dataset
+    data, name = shown.dataset, loaded.study.data.dataset
     known = f"{count_text(data.train)} training samples, in the cache" if data else "not in the cache yet"
-    left = "" if planned.finished is None else f", {planned.runs - planned.finished} of them not finished"
-    console.result(f"\nData set: {name}, {known}.\nRuns: {planned.runs}{left}. Nothing was run.")
+    left = "" if shown.finished is None else f", {shown.runs - shown.finished} of them not finished"
+    console.result(f"\nData set: {name}, {known}.\nRuns: {shown.runs}{left}. Nothing was run.")
     return 0

@@ -13,8 +13,8 @@ from paceline.cli.console import Console
 from paceline.cli.options import Count, Fresh, Json, Out, Overrides, Source
 from paceline.cli.progress import StudyProgress
 from paceline.errors import RunError
-from paceline.study.events import Event, RunFinished, RunProgress, RunSkipped, RunStarted
-from paceline.units import count_text, duration_text, number_text, percent_text
+from paceline.studies.events import Event, RunFinished, RunProgress, RunSkipped, RunStarted
+from paceline.units import count_text, counted, duration_text, number_text, percent_text
 
 if TYPE_CHECKING:
     from paceline.api import Results
@@ -133,6 +133,7 @@ def _epoch_text(line: dict[str, str]) -> str:
 
 def _show(results: Results, result: RunResult, source: str, console: Console, *, as_json: bool) -> None:
     from paceline.records.codec import plain
+    from paceline.report.text import findings_text
 
     for note in results.notes:
         console.status("WARN", note)
@@ -140,10 +141,16 @@ def _show(results: Results, result: RunResult, source: str, console: Console, *,
         console.json({**results.to_dict(), "run": plain(result)})
         return
     accuracy, loss = percent_text(result.test_accuracy), number_text(result.test_loss)
-    ranks = f"{result.ranks} rank{'' if result.ranks == 1 else 's'}"
-    steps = f"{len(result.epochs)} epochs ({count_text(result.steps)} steps)"
+    ranks = counted(result.ranks, "rank")
+    steps = f"{counted(len(result.epochs), 'epoch')} ({counted(result.steps, 'step')})"
     console.result(f"Test accuracy {accuracy}, test loss {loss}: {steps}, {ranks}, {duration_text(result.wall_s)}.")
     if result.resumed_from_step is not None:
-        console.result(f"It went on from the checkpoint of step {count_text(result.resumed_from_step)}.")
+        changed = result.resume_note
+        written = f", written on another host or with other versions: {changed}" if changed else ""
+        console.result(f"It went on from the checkpoint of step {count_text(result.resumed_from_step)}{written}.")
+    # That one run has no interval is what training once means.
+    told = [finding for finding in results.model.findings if finding.name != "few-repeats"]
+    if told:
+        console.result("\n" + findings_text(told, width=console.width, color=console.color))
     console.result(f"\nReport  {results.report or 'not written'}")
     console.result(f"Next    See how it scales: {shlex.join(['paceline', 'study', source])}")

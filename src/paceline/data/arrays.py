@@ -24,13 +24,23 @@ _CHUNK_BYTES = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrays:
-    """Four arrays and where they came from."""
+class FourArrays:
+    """The arrays that every data set has."""
 
     train_images: np.ndarray
     train_labels: np.ndarray
     test_images: np.ndarray
     test_labels: np.ndarray
+
+    def parts(self) -> dict[str, np.ndarray]:
+        """The arrays under the names of their files."""
+        return dict(zip(PARTS, (self.train_images, self.train_labels, self.test_images, self.test_labels), strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrays(FourArrays):
+    """Four arrays and where they came from."""
+
     source: str
     """Where they came from, in words."""
     classes: int | None = None
@@ -49,10 +59,6 @@ class Arrays:
             test_labels=test_labels,
             source=source,
         )
-
-    def parts(self) -> dict[str, np.ndarray]:
-        """The arrays under the names of their files."""
-        return dict(zip(PARTS, (self.train_images, self.train_labels, self.test_images, self.test_labels), strict=True))
 
 
 def order(count: int, seed: int) -> np.ndarray:

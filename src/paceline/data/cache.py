@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from paceline.data.arrays import PARTS, Arrays, channel_statistics, digest
+from paceline.data.arrays import PARTS, Arrays, FourArrays, channel_statistics, digest
 from paceline.errors import DataError, FolderError, StorageError
 from paceline.records.codec import read_record, storage_error, sync_folder, write_record
 
@@ -57,18 +57,10 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MappedDataset:
+class MappedDataset(FourArrays):
     """A cached data set, mapped: pages are read when touched and shared by all ranks of a host."""
 
     dataset: Dataset
-    train_images: np.ndarray
-    train_labels: np.ndarray
-    test_images: np.ndarray
-    test_labels: np.ndarray
-
-    def parts(self) -> dict[str, np.ndarray]:
-        """The arrays under the names of their files."""
-        return dict(zip(PARTS, (self.train_images, self.train_labels, self.test_images, self.test_labels), strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

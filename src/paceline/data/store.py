@@ -19,7 +19,6 @@ from paceline.data.arrays import Arrays, digest, order, tidy
 from paceline.data.cache import (
     Dataset,
     IndexEntry,
-    MappedDataset,
     entry_path,
     keep,
     open_dataset,
@@ -33,20 +32,6 @@ from paceline.data.synthetic import synthetic_options
 from paceline.errors import DataError
 from paceline.identity import cache_folder, in_ci
 from paceline.records.study import DataSettings
-
-__all__ = [
-    "Dataset",
-    "DatasetState",
-    "MappedDataset",
-    "Prepared",
-    "Split",
-    "catalog_state",
-    "check",
-    "open_dataset",
-    "prepare",
-    "prepare_or_digits",
-    "split",
-]
 
 # Part of every index key: raised when decoding changes, so that no old cache answers.
 _DECODER = 1

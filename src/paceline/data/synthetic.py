@@ -46,8 +46,6 @@ def synthetic(settings: DataSettings, *, sources: Path, say: Callable[[str], Non
 def synthetic_options(settings: DataSettings) -> tuple[tuple[int, ...], int, int]:
     """Shape, classes and training samples, with their defaults filled in."""
     shape = settings.shape or DEFAULT_SHAPE
-    if len(shape) == 2:
-        shape = (*shape, 1)
     classes = DEFAULT_CLASSES if settings.classes is None else settings.classes
     samples = DEFAULT_SAMPLES if settings.samples is None else settings.samples
     if len(shape) != 3 or min(shape) < 1 or classes < 2 or samples < 1:

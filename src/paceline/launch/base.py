@@ -67,6 +67,10 @@ class Launcher(Protocol):
         """Where the ranks of a point would run, with the reason."""
         ...
 
+    def check(self, point: Point) -> None:
+        """Raise RequestError where the ranks of a point can never run here, before any of a study is started."""
+        ...
+
     def run(
         self,
         folder: RunFolder,

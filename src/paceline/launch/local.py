@@ -19,7 +19,6 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from io import FileIO
@@ -31,21 +30,13 @@ from paceline.errors import RunError
 from paceline.identity import inherited_environment, local_environment
 from paceline.launch import machine
 from paceline.launch.base import WORKER, Outcome, Placement, Progress, clear_attempt, ignore
-from paceline.launch.placement import placement
+from paceline.launch.child import loopback_environment, python, thread_environment
+from paceline.launch.placement import check_memory, placement
 from paceline.launch.supervise import LOG_HEADER, Watch, end_ranks, interruptible
 from paceline.records.codec import storage_error
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
 from paceline.records.study import Point
-
-_LOOPBACK = "lo" if sys.platform == "linux" else "lo0"
-_THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-)
 
 
 class LocalLauncher:
@@ -55,8 +46,7 @@ class LocalLauncher:
 
     def __init__(self, command: tuple[str, ...] | None = None) -> None:
         """`command` stands in for the worker, RUN_DIR is appended to it: tests use one without torch."""
-        # -P: a file in the current folder that is called like a module of Python must not stand in for it.
-        self._command = command or (sys.executable, "-P", "-m", WORKER)
+        self._command = command or python("-m", WORKER)
 
     def placement(self, point: Point) -> Placement:
         """Where the ranks of a point would run, with the reason."""
@@ -68,6 +58,10 @@ class LocalLauncher:
             quota=machine.cgroup_limits().cpus,
             can_pin=machine.can_pin(),
         )
+
+    def check(self, point: Point) -> None:
+        """Raise RequestError where there is not even the memory to start the ranks of a point."""
+        check_memory(point.ranks, machine.this_machine().memory_bytes)
 
     def run(
         self,
@@ -177,8 +171,7 @@ class LocalRank:
 
 def _library_environment(threads: int) -> dict[str, str]:
     """What libraries read when they load: numbers of threads, and where collectives may listen."""
-    told = dict.fromkeys(_THREAD_VARIABLES, str(threads))
-    told |= dict.fromkeys(("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"), _LOOPBACK)
+    told = thread_environment(threads) | loopback_environment()
     # A crash in native code leaves its Python stack in the log, and output is there as soon as it is made.
     return told | {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1"}
 

@@ -1,4 +1,4 @@
-"""Which rank gets which cores, and why: the policy behind `Placement`.
+"""Which rank gets which cores, and why: the policy behind `Placement`; and how many ranks fit into memory.
 
 Ranks get cores of their own where there are enough: distinct physical cores first, hyper-threads
 of the same core only when those are used up, and then the same rank's threads side by side.
@@ -14,8 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from paceline.errors import RequestError
 from paceline.launch.base import Placement
 from paceline.launch.machine import Processor, usable_count
+from paceline.units import bytes_text, counted
+
+RANK_BYTES = 300_000_000
+"""What a rank takes before its model and data: Python, torch and the libraries under it."""
 
 
 def placement(
@@ -24,7 +29,7 @@ def placement(
     """Where `ranks` of `threads` each go, given the logical cores in order of preference."""
     wanted = ranks * threads
     usable = usable_count(len(processors), quota)
-    text = f"{_many(ranks, 'rank')} × {_many(threads, 'thread')} on {_machine_text(processors, usable, quota)}"
+    text = f"{counted(ranks, 'rank')} × {counted(threads, 'thread')} on {_machine_text(processors, usable, quota)}"
     if wanted > usable:
         return Placement(cores=None, text=f"{text}: not pinned, more threads than cores", oversubscribed=True)
     reason = None
@@ -44,14 +49,26 @@ def placement(
     return Placement(cores=cores, text=f"{text}: {_places(cores)}{ending}", oversubscribed=False)
 
 
+def check_memory(ranks: int, memory_bytes: int) -> None:
+    """Raise RequestError where so many ranks cannot fit into a machine's memory, whatever they train."""
+    if ranks * RANK_BYTES > memory_bytes:
+        room = memory_bytes // RANK_BYTES
+        raise RequestError(
+            f"{counted(ranks, 'rank')} need at least {bytes_text(ranks * RANK_BYTES)} of memory, and this machine "
+            f"has {bytes_text(memory_bytes)}.",
+            right=f"A rank takes {bytes_text(RANK_BYTES)} before its model and data: there is room for {room} at most.",
+            next="Ask for fewer with --ranks, or run.ranks in the study file.",
+        )
+
+
 def _machine_text(processors: Sequence[Processor], usable: int, quota: float | None) -> str:
     """'2 cores', '4 hyper-threads of 2 cores', '1 core (a quota of 1.5 out of 8)'."""
     physical = len({p.core for p in processors})
     if quota is not None and usable < len(processors):
-        return f"{_many(usable, 'core')} (a CPU quota of {quota:g} out of {len(processors)})"
+        return f"{counted(usable, 'core')} (a CPU quota of {quota:g} out of {len(processors)})"
     if physical < len(processors):
-        return f"{len(processors)} hyper-threads of {_many(physical, 'core')}"
-    return _many(usable, "core")
+        return f"{len(processors)} hyper-threads of {counted(physical, 'core')}"
+    return counted(usable, "core")
 
 
 def _places(cores: tuple[tuple[int, ...], ...]) -> str:
@@ -65,7 +82,3 @@ def _ranges(numbers: tuple[int, ...]) -> str:
     if len(numbers) > 2 and numbers == tuple(range(numbers[0], numbers[-1] + 1)):
         return f"{numbers[0]}-{numbers[-1]}"
     return "+".join(map(str, numbers))
-
-
-def _many(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"

@@ -5,7 +5,7 @@
           │                nobody moves?     ──▶ RankError
           └── nap ◀── progress of the slowest
 
-Knows nothing of how ranks were started: a launcher brings them as `Rank`, and the clock and the nap
+Knows nothing of how ranks were started: a launcher brings them as `LiveRank`, and the clock and the nap
 with them. A look costs one small file read per rank, twenty times a second.
 """
 
@@ -43,7 +43,7 @@ LOG_HEADER = "=== "
 _LOG_LINES, _LOG_WIDTH, _LOG_BYTES = 12, 200, 16_384
 
 
-class Rank(Protocol):
+class LiveRank(Protocol):
     """What supervision needs of a rank, whoever started it."""
 
     @property
@@ -72,7 +72,7 @@ class Rank(Protocol):
 class Watch:
     """One supervision: the ranks, the folder they write to, and what was seen last."""
 
-    ranks: Sequence[Rank]
+    ranks: Sequence[LiveRank]
     folder: RunFolder
     heartbeat_s: float
     progress: Callable[[Progress], None]
@@ -175,7 +175,7 @@ class Watch:
 
 
 def end_ranks(
-    ranks: Sequence[Rank], *, nap: Callable[[float], None], clock: Callable[[], float] = time.monotonic
+    ranks: Sequence[LiveRank], *, nap: Callable[[float], None], clock: Callable[[], float] = time.monotonic
 ) -> None:
     """End every rank that still runs and all that it started: asked first, killed after TERMINATE_S."""
     for number, patience_s in ((signal.SIGTERM, TERMINATE_S), (signal.SIGKILL, KILL_S)):

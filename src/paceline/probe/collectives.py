@@ -5,7 +5,7 @@ and so on. For each a kernel is put at the dispatch key BackendSelect, which is 
 device's own and has none for these operators. It notes the call and hands every argument on,
 untouched, to the device's kernel: backend, options and results stay as they are. The call is
 made without the interpreter's lock: gloo's threads need that lock to drop tensors, and hold
-gloo's own while they wait for it. Costs some 20 µs a call and never waits.
+gloo's own while they wait for it. Costs some 40 µs a call and never waits.
 """
 
 from __future__ import annotations

@@ -40,6 +40,7 @@ class Recorder:
         self._issued: dict[str, int] = {}
         self._num_collectives = 0
         self.step = -1
+        self.phase = "startup"
 
     def span(self, kind: str) -> Span:
         """A context manager that records one span of `kind`."""
@@ -56,18 +57,23 @@ class Recorder:
             sequence = self._issued.get(group, 0)
             self._issued[group] = sequence + 1
         self._num_collectives += 1
-        now = self.clock_ns()
-        self._rows.append((_KIND["collective"], now, -1, self.step, operation, payload_bytes, sequence, group))
-        self._pulse.beat(phase="communicate", collectives=self._num_collectives)
+        now_at_ns = self.clock_ns()
+        self._rows.append((_KIND["collective"], now_at_ns, -1, self.step, operation, payload_bytes, sequence, group))
+        # From here to the end of the span, backward say, this rank may be waiting for the others.
+        if self.phase == "compute":
+            self.phase = "communicate"
+        self._pulse.beat(phase=self.phase, collectives=self._num_collectives)
 
-    def beat(self, phase: str) -> None:
-        """Show a sign of life."""
-        self._pulse.beat(phase=phase)
+    def beat(self, phase: str | None = None) -> None:
+        """Show a sign of life, in a phase of its own where one is given."""
+        self.phase = phase or self.phase
+        self._pulse.beat(phase=self.phase)
 
     def begin_steps(self, step: int, total_steps: int) -> None:
         """Say how many steps there will be."""
         self.step = step
-        self._pulse.beat(step=step, total_steps=total_steps, phase="compute")
+        self.phase = "compute"
+        self._pulse.beat(step=step, total_steps=total_steps, phase=self.phase)
 
     def end_step(self, step: int) -> None:
         """Count an optimizer step; now and then hand the spans to the disk."""
@@ -91,17 +97,19 @@ class Recorder:
 class Span:
     """One open span; made by `Recorder.span`."""
 
-    __slots__ = ("_kind", "_recorder", "_start_ns")
+    __slots__ = ("_kind", "_outer_phase", "_recorder", "_started_at_ns")
 
     def __init__(self, recorder: Recorder, kind: str) -> None:
         self._recorder = recorder
         self._kind = kind
 
     def __enter__(self) -> None:
+        self._outer_phase = self._recorder.phase
         self._recorder.beat(_PHASE.get(self._kind, "compute"))
-        self._start_ns = self._recorder.clock_ns()
+        self._started_at_ns = self._recorder.clock_ns()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._recorder.add(self._kind, self._start_ns, self._recorder.clock_ns())
+        self._recorder.add(self._kind, self._started_at_ns, self._recorder.clock_ns())
+        self._recorder.beat(self._outer_phase)

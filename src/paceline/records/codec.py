@@ -10,7 +10,7 @@ import dataclasses
 import errno
 import json
 import os
-import tempfile
+import secrets
 import types
 import typing
 from collections.abc import Mapping
@@ -25,21 +25,29 @@ Record = TypeVar("Record")
 def write_atomically(path: Path, data: bytes) -> None:
     """Put `data` at `path` whole or not at all, and on the disk before returning."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        make_folder(path.parent)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with temporary.open("xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
             os.replace(temporary, path)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
         sync_folder(path.parent)
     except OSError as error:
         raise storage_error(path, error) from error
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, and put each new entry on the disk."""
+    if path.is_dir():
+        return
+    make_folder(path.parent)
+    path.mkdir(exist_ok=True)
+    sync_folder(path.parent)
 
 
 def sync_folder(path: Path) -> None:

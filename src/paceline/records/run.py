@@ -145,5 +145,7 @@ class RunResult:
     weights_sha256: str
     oversubscribed: bool
     """More threads than cores: kept out of fits."""
+    device: str = "cpu"
+    """cpu or cuda."""
     resumed_from_step: int | None = None
     resume_note: str | None = None

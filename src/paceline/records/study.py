@@ -50,7 +50,8 @@ class TrainSettings:
     lr: float = 0.001
     momentum: float = 0.0
     """For SGD."""
-    weight_decay: float = 0.0
+    weight_decay: float | None = None
+    """The optimizer's own default where None: 0.01 for adamw, 0 for the others."""
     batch_global: int | None = None
     """Samples between two optimizer steps over all ranks: fixed in strong scaling."""
     batch_per_rank: int | None = None
@@ -123,7 +124,9 @@ class Point:
     @property
     def point_id(self) -> str:
         """A readable name that changes with any setting: `2-ranks-ddp-1f0c9a77e2`."""
-        settings = asdict(replace(self, data=replace(self.data, dataset=_file_name(self.data.dataset))))
+        data = replace(self.data, dataset=_file_name(self.data.dataset))
+        model = replace(self.model, name=_file_name(self.model.name))
+        settings = asdict(replace(self, data=data, model=model))
         canonical = json.dumps(settings, sort_keys=True, separators=(",", ":"))
         digest = hashlib.sha256(canonical.encode()).hexdigest()[:10]
         return f"{self.ranks}-rank{'s' if self.ranks > 1 else ''}-{self.strategy}-{digest}"
@@ -151,6 +154,6 @@ class Run:
         return self.point.train.seed + self.number - 1
 
 
-def _file_name(dataset: str) -> str:
-    """A data set's name without its folder: the digest says which data, wherever they lie."""
-    return dataset.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
+def _file_name(name: str) -> str:
+    """A file's name without its folder: the digest says what is in it, wherever it lies."""
+    return name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]

@@ -10,7 +10,7 @@ from paceline.records.run import Machine
 from paceline.report.settings import study_settings
 from paceline.report.tables import parameters_text
 from paceline.report.words import finished_runs, is_weak
-from paceline.units import bytes_text, percent_text
+from paceline.units import bytes_text, counted, percent_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def headline_facts(results: StudyResults) -> tuple[str, ...]:
         "weak scaling" if is_weak(results) else "strong scaling",
     ]
     if machine is not None:
-        cores = f"{machine.cores} core{'' if machine.cores == 1 else 's'}"
+        cores = counted(machine.cores, "core")
         facts.append(f"{machine.cpu}, {cores}" if machine.cpu else cores)
     return tuple(facts)
 

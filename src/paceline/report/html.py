@@ -26,7 +26,7 @@ from paceline.report.legend import legend_html
 from paceline.report.model import ReportModel
 from paceline.report.steps import Step
 from paceline.report.tables import Cell, Table
-from paceline.report.words import Note
+from paceline.report.words import ShownFinding
 
 _BROWSERS_END_SCRIPT_AT = re.compile(r"<(?=/script|!--)", re.IGNORECASE)
 
@@ -98,7 +98,7 @@ def _sections(model: ReportModel, drawn: Mapping[str, Figure]) -> Iterable[str]:
         ("learning", "Learning curves", _plots([drawn.get(name) for name in ("accuracy", "loss") if name != main])),
         ("speed", "Epoch time and throughput", _plots([drawn.get("epoch"), drawn.get("throughput")])),
         ("ranks", "Each rank's time", _rank_ledgers(model, drawn)),
-        ("findings", "Findings", _notes(model.notes)),
+        ("findings", "Findings", _findings(model.findings)),
         ("machine", "Machine", _facts(model.machine)),
         ("settings", "Settings", _facts(model.settings, names=True)),
         ("repeat", "How to repeat it", _steps(model.repeat)),
@@ -119,13 +119,13 @@ def _header(model: ReportModel) -> str:
     remarks = f'<p class="remarks">{_text(" ".join(model.remarks))}</p>' if model.remarks else ""
     return (
         f'<header><ul class="headline"><li class="brand">Paceline</li>{facts}</ul><h1>{escape(model.title)}</h1>'
-        f'{question}<p class="verdict">{_text(model.verdict)}</p>{remarks}{_notice(model.notes)}</header>'
+        f'{question}<p class="verdict">{_text(model.verdict)}</p>{remarks}{_notice(model.findings)}</header>'
     )
 
 
-def _notice(notes: tuple[Note, ...]) -> str:
+def _notice(findings: tuple[ShownFinding, ...]) -> str:
     """What a reader must not overlook, on the first screen; the rest is below."""
-    pressing = [note for note in notes if note.severity in ("error", "warning")]
+    pressing = [finding for finding in findings if finding.severity in ("error", "warning")]
     if not pressing:
         return ""
     more = f" And {len(pressing) - 1} more." if len(pressing) > 1 else ""
@@ -203,17 +203,17 @@ def _rank_ledgers(model: ReportModel, drawn: Mapping[str, Figure]) -> str:
     return plots + tables
 
 
-def _notes(notes: Iterable[Note]) -> str:
-    return f'<div class="notes">{"".join(_note(note) for note in notes)}</div>' if notes else ""
+def _findings(findings: Iterable[ShownFinding]) -> str:
+    return f'<div class="findings">{"".join(_finding(finding) for finding in findings)}</div>' if findings else ""
 
 
-def _note(note: Note) -> str:
-    about = f" · {escape(note.about)}" if note.about else ""
-    more = "".join(f"<p>{_text(text)}</p>" for text in (note.cause, note.remedy) if text)
-    severity = note.severity if note.severity in ("error", "warning", "info") else "info"
+def _finding(finding: ShownFinding) -> str:
+    about = f" · {escape(finding.about)}" if finding.about else ""
+    more = "".join(f"<p>{_text(text)}</p>" for text in (finding.cause, finding.remedy) if text)
+    severity = finding.severity if finding.severity in ("error", "warning", "info") else "info"
     return (
-        f'<div class="note card {severity}"><p class="severity">{escape(note.severity)}{about}</p>'
-        f'<p class="summary">{_text(note.summary)}</p>{more}</div>'
+        f'<div class="finding card {severity}"><p class="severity">{escape(finding.severity)}{about}</p>'
+        f'<p class="summary">{_text(finding.summary)}</p>{more}</div>'
     )
 
 

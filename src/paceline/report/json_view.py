@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from numbers import Real
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.trace import LEDGER_KINDS
 from paceline.report.settings import point_settings
+from paceline.units import finite
 
 
 def json_object(results: StudyResults, report_path: str | None) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def json_object(results: StudyResults, report_path: str | None) -> dict[str, Any
         "baseline": results.baseline,
         "commit": results.commit,
     }
-    return _plain(view)
+    return json_ready(view)
 
 
 def _point(result: PointResult) -> dict[str, Any]:
@@ -59,14 +59,15 @@ def _figure(figure: Any) -> dict[str, Any] | None:
     return None if figure is None else asdict(figure)
 
 
-def _plain(value: Any) -> Any:
+def json_ready(value: Any) -> Any:
+    """The same as JSON has it: null where a number is infinite or not one, text for what JSON has no form for."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): json_ready(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [json_ready(item) for item in value]
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, Real):
-        return float(value) if math.isfinite(value) else None
-    # A model's own option may be a date or a time, which TOML has and JSON has not.
+        return finite(float(value))
+    # Paths, and a model's own option may be a date or a time, which TOML has and JSON has not.
     return str(value)

@@ -8,20 +8,18 @@ series   numbers to draw
 from __future__ import annotations
 
 import dataclasses
-import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
 from paceline.records.results import StudyResults
 from paceline.report import facts, series, steps, tables, words
+from paceline.report.characters import printable
 from paceline.report.facts import Fact
 from paceline.report.series import LearningCurve, Ledger, Scaling
 from paceline.report.steps import Step
 from paceline.report.tables import Table
-from paceline.report.words import Note
-
-# Characters that reverse the text around them: in a name they could make a figure read as another.
-_BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
+from paceline.report.words import ShownFinding
+from paceline.units import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +43,8 @@ class ReportModel:
     verdict: str
     remarks: tuple[str, ...]
     next_step: Step
-    notes: tuple[Note, ...]
+    findings: tuple[ShownFinding, ...]
+    """Failures too, the most severe first."""
     figures: Table
     ledger: Table
     rank_ledgers: tuple[RankLedger, ...]
@@ -71,7 +70,7 @@ def report_model(results: StudyResults) -> ReportModel:
         verdict=words.verdict(results),
         remarks=words.remarks(results),
         next_step=steps.next_step(results),
-        notes=words.notes(results),
+        findings=words.shown_findings(results),
         figures=tables.figures_table(results),
         ledger=tables.ledger_table(results),
         rank_ledgers=_rank_ledgers(results),
@@ -93,7 +92,7 @@ def _rank_ledgers(results: StudyResults) -> tuple[RankLedger, ...]:
     """Of every point with more than one rank: one rank's ledger is already the point's."""
     return tuple(
         RankLedger(
-            title=words.ranks_text(point.point.ranks), table=tables.rank_table(point), series=series.rank_ledger(point)
+            title=counted(point.point.ranks, "rank"), table=tables.rank_table(point), series=series.rank_ledger(point)
         )
         for point in results.points
         if len(point.rank_ledgers_s) > 1
@@ -101,23 +100,12 @@ def _rank_ledgers(results: StudyResults) -> tuple[RankLedger, ...]:
 
 
 def _printable(part: Any) -> Any:
-    """The same with every string safe to print: names come from files, and a terminal obeys escape sequences."""
+    """The same with every string safe to print."""
     if isinstance(part, str):
-        return "".join(map(_printable_character, part))
+        return printable(part)
     if isinstance(part, tuple):
         return tuple(_printable(item) for item in part)
     if dataclasses.is_dataclass(part) and not isinstance(part, type):
         changed = {field.name: _printable(getattr(part, field.name)) for field in dataclasses.fields(part)}
         return dataclasses.replace(part, **changed)
     return part
-
-
-def _printable_character(character: str) -> str:
-    if character.isascii() and character.isprintable():
-        return character
-    category = unicodedata.category(character)
-    if category == "Cs":
-        return "\ufffd"
-    if category in ("Cc", "Zl", "Zp"):
-        return " "
-    return "" if character in _BIDI else character

@@ -9,8 +9,7 @@ from typing import Any
 from paceline.report.canvas import Figure, axis_title, layout, rounded
 from paceline.report.legend import Key
 from paceline.report.series import Estimate, Scaling
-from paceline.report.words import ranks_text
-from paceline.units import number_text
+from paceline.units import counted, number_text
 
 _LOG_FROM = 8
 """Ratio of most to fewest ranks from which both axes are logarithmic: below, small numbers keep their room."""
@@ -107,7 +106,7 @@ def _measured_trace(
             "line": {"color": "var(--blue)", "width": 2},
         },
         "customdata": [
-            [ranks_text(n), number_text(e.value), number_text(e.low), number_text(e.high)]
+            [counted(n, "rank"), number_text(e.value), number_text(e.low), number_text(e.high)]
             for n, e in zip(ranks, estimates, strict=True)
         ],
         "hovertemplate": "%{customdata[0]}<br>" + hover + "<br>%{customdata[2]} to %{customdata[3]}<extra></extra>",

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from paceline.records.results import Curve, Interval, PointResult, StudyResults
 from paceline.records.trace import LEDGER_KINDS
-from paceline.report.tables import MOST_RANKS, finite, time_unit
-from paceline.report.words import baseline, ranks_text
-from paceline.units import duration_text, number_text, percent_text
+from paceline.report.tables import MOST_RANKS, time_unit
+from paceline.report.words import baseline
+from paceline.units import counted, duration_text, finite, number_text, percent_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def _estimate(interval: Interval | None, factor: float) -> Estimate | None:
 def point_ledger(results: StudyResults) -> Ledger:
     """One bar per point: its median run, mean over ranks."""
     shown = [(point.point.ranks, point.ledger_s) for point in results.points if point.ledger_s]
-    labels = [f"{ranks_text(ranks)}<br>{duration_text(_whole_s(ledger))}" for ranks, ledger in shown]
+    labels = [f"{counted(ranks, 'rank')}<br>{duration_text(_whole_s(ledger))}" for ranks, ledger in shown]
     return _ledger(labels, [ledger for _, ledger in shown])
 
 
@@ -171,7 +171,7 @@ def _learning_curve(point: PointResult, measure: str, part: str) -> LearningCurv
     last = max((epoch.epoch for curve in point.curves for epoch in curve.epochs), default=0)
     runs = tuple(_values(curve, f"{part}_{measure}", last) for curve in point.curves)
     return LearningCurve(
-        label=ranks_text(point.point.ranks),
+        label=counted(point.point.ranks, "rank"),
         measure=measure,
         part=part,
         epochs=tuple(range(1, last + 1)),

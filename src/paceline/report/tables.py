@@ -6,13 +6,12 @@ can set them differently and a narrow terminal can put one below the other.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from paceline.records.results import Interval, PointResult, Spread, StudyResults
 from paceline.records.trace import LEDGER_KINDS
-from paceline.report.words import ranks_text, spread_text
-from paceline.units import count_text, interval_text, number_text, percent_text
+from paceline.report.words import spread_text
+from paceline.units import count_text, counted, finite, interval_text, number_text, percent_text
 
 NONE = "–"
 MOST_RANKS = 64
@@ -77,7 +76,7 @@ def rank_table(point: PointResult) -> Table:
     shown = point.rank_ledgers_s[:MOST_RANKS]
     rows = [(Cell(str(rank)), *_ledger_cells(ledger)) for rank, ledger in enumerate(shown)]
     which = f"The first {MOST_RANKS} ranks" if len(shown) < len(point.rank_ledgers_s) else "Each rank"
-    return _ledger(f"{which} of run {point.median_run} with {ranks_text(point.point.ranks)}", "rank", rows)
+    return _ledger(f"{which} of run {point.median_run} with {counted(point.point.ranks, 'rank')}", "rank", rows)
 
 
 def _ledger(caption: str, first: str, rows: list[tuple[Cell, ...]]) -> Table:
@@ -121,16 +120,11 @@ def time_unit(points: tuple[PointResult, ...]) -> tuple[str, float]:
     return ("s", 1.0) if longest_s >= 1 else ("ms", 1e3)
 
 
-def finite(value: float | None) -> float | None:
-    """The value, or None where it is not a number: a diverged loss has no digits to show."""
-    return value if value is not None and math.isfinite(value) else None
-
-
 def _interval_cell(interval: Interval | None, factor: float = 1.0, digits: int = 3) -> Cell:
     if interval is None or finite(interval.median) is None:
         return Cell(NONE)
     figure, low, high = (value * factor for value in (interval.median, interval.low, interval.high))
-    if interval.low == interval.high or not (math.isfinite(low) and math.isfinite(high)):
+    if interval.low == interval.high or finite(low) is None or finite(high) is None:
         return Cell(number_text(figure, digits))
     # One call for all three, so that they share their decimals.
     text, _, around = interval_text(figure, low, high, digits).partition(" ")

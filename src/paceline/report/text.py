@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.console import Console
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from paceline.report.model import ReportModel
 from paceline.report.tables import Cell, Table
-from paceline.report.words import Note
+from paceline.report.words import ShownFinding
 
 _GAP = 2
 _SEVERITY_STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
@@ -34,8 +34,17 @@ def render(model: ReportModel, *, width: int = 100, color: bool = False) -> str:
     console.print(Text(model.verdict, style="bold"))
     for remark in model.remarks:
         console.print(Text(remark))
-    for note in model.notes:
-        _print_note(console, note)
+    for finding in model.findings:
+        console.print()
+        _print_finding(console, finding)
+    return _recorded(console)
+
+
+def findings_text(findings: Iterable[ShownFinding], *, width: int = 100, color: bool = False) -> str:
+    """Findings alone, one below the other."""
+    console = _console(width, color)
+    for finding in findings:
+        _print_finding(console, finding)
     return _recorded(console)
 
 
@@ -122,11 +131,10 @@ def _cell_text(cell: Cell, beside: str) -> Text:
     return text.append(beside + cell.beside, style="dim") if cell.beside else text
 
 
-def _print_note(console: Console, note: Note) -> None:
-    heading = Text(f"{note.severity}: ", style=_SEVERITY_STYLES.get(note.severity, "bold"))
-    about = f" ({note.about})" if note.about else ""
-    console.print()
-    console.print(heading.append(note.summary + about, style="not bold"))
-    for text in (note.cause, note.remedy):
+def _print_finding(console: Console, finding: ShownFinding) -> None:
+    heading = Text(f"{finding.severity}: ", style=_SEVERITY_STYLES.get(finding.severity, "bold"))
+    about = f" ({finding.about})" if finding.about else ""
+    console.print(heading.append(finding.summary + about, style="not bold"))
+    for text in (finding.cause, finding.remedy):
         if text:
             console.print(Padding(Text(text), (0, 0, 0, 2)))

@@ -7,13 +7,12 @@ to what was lost.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from paceline.records.finding import Finding
 from paceline.records.results import Interval, PointResult, Spread, StudyResults
-from paceline.units import duration_text, number_text, percent_text
+from paceline.units import counted, duration_text, finite, number_text, percent_text
 
 _SEVERITIES = ("error", "warning", "info")
 
@@ -25,26 +24,23 @@ _LOSSES = {
     "the optimizer step, which every rank repeats": ("optimizer",),
     "waiting for input": ("input-wait",),
     "writing checkpoints": ("checkpoint",),
+    "what happens between the measured parts": ("other",),
 }
 _SMALLEST_LOSS = 0.01
 """Of the training time: below it a part is not worth a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
-    """A finding as it is shown."""
+class ShownFinding:
+    """A finding, or a failure, as it is shown."""
 
+    name: str
     severity: str
     summary: str
     cause: str
     remedy: str
     about: str
     """The points it concerns; empty for the whole study."""
-
-
-def ranks_text(ranks: int) -> str:
-    """`1 rank`, `2 ranks`."""
-    return f"{ranks} rank{'' if ranks == 1 else 's'}"
 
 
 def verdict(results: StudyResults) -> str:
@@ -73,7 +69,7 @@ def _answer(results: StudyResults) -> str:
     base, point = baseline(results), chosen(results)
     if base is None or point is None or point.speedup is None:
         return _throughput(results)
-    speedup, who = point.speedup, ranks_text(point.point.ranks)
+    speedup, who = point.speedup, counted(point.point.ranks, "rank")
     figure = f"{number_text(speedup.median)} times"
     around = _around(speedup)
     ideal = f"{percent_text(point.efficiency.median, 0)} of the ideal" if point.efficiency else ""
@@ -95,7 +91,7 @@ def _answer(results: StudyResults) -> str:
 def _throughput(results: StudyResults) -> str:
     for point in results.points:
         if point.samples_per_s is not None:
-            who = ranks_text(point.point.ranks)
+            who = counted(point.point.ranks, "rank")
             verb = "processes" if point.point.ranks == 1 else "process"
             text = f"{who} {verb} {number_text(point.samples_per_s.median, 4)} samples/s"
             text += " " + _around(point.samples_per_s, digits=4)
@@ -150,18 +146,19 @@ def _accuracy(results: StudyResults) -> str:
     base, point = baseline(results), chosen(results)
     if base is None or point is None or base.test_accuracy is None or point.test_accuracy is None:
         return ""
-    if not (math.isfinite(base.test_accuracy.mean) and math.isfinite(point.test_accuracy.mean)):
+    if finite(base.test_accuracy.mean) is None or finite(point.test_accuracy.mean) is None:
         return ""
     first, last = spread_text(base.test_accuracy), spread_text(point.test_accuracy)
-    return f"Test accuracy is {first} with {ranks_text(base.point.ranks)} and {last} with {point.point.ranks}."
+    return f"Test accuracy is {first} with {counted(base.point.ranks, 'rank')} and {last} with {point.point.ranks}."
 
 
 def spread_text(spread: Spread) -> str:
     """A mean fraction and its standard deviation in per cent, to the digits that the deviation leaves certain."""
-    if spread.std is None or not math.isfinite(spread.std):
+    std = finite(spread.std)
+    if std is None:
         return percent_text(spread.mean)
-    decimals = 1 if spread.std >= 0.005 else 2
-    return f"{spread.mean * 100:.{decimals}f} ± {spread.std * 100:.{decimals}f} %"
+    decimals = 1 if std >= 0.005 else 2
+    return f"{spread.mean * 100:.{decimals}f} ± {std * 100:.{decimals}f} %"
 
 
 def _left_out(results: StudyResults) -> str:
@@ -173,14 +170,14 @@ def _left_out(results: StudyResults) -> str:
     return f"Runs with {who} ranks had to share cores; the verdict leaves them out."
 
 
-def notes(results: StudyResults) -> tuple[Note, ...]:
+def shown_findings(results: StudyResults) -> tuple[ShownFinding, ...]:
     """Failures and findings, the most severe first."""
-    labels = {point.point_id: ranks_text(point.point.ranks) for point in results.points}
+    labels = {point.point_id: counted(point.point.ranks, "rank") for point in results.points}
     told = " ".join(finding.summary + finding.cause for finding in results.findings)
     failures = [_failure(point) for point in results.points if point.failure]
     failures = [finding for finding in failures if finding.summary not in told]
     ordered = sorted((*failures, *results.findings), key=lambda finding: _severity(finding.severity))
-    return tuple(_note(finding, labels) for finding in ordered)
+    return tuple(_shown(finding, labels) for finding in ordered)
 
 
 def _failure(point: PointResult) -> Finding:
@@ -192,8 +189,9 @@ def _severity(name: str) -> int:
     return _SEVERITIES.index(name) if name in _SEVERITIES else len(_SEVERITIES)
 
 
-def _note(finding: Finding, labels: Mapping[str, str]) -> Note:
-    return Note(
+def _shown(finding: Finding, labels: Mapping[str, str]) -> ShownFinding:
+    return ShownFinding(
+        name=finding.name,
         severity=finding.severity,
         summary=finding.summary,
         cause=finding.cause,

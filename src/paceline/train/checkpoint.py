@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ KEEP = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Standing:
     """Where a run stands, beside its weights."""
 
     SCHEMA = "paceline.checkpoint/1"
@@ -51,16 +52,18 @@ class Progress:
     versions: dict[str, str]
 
 
-def write_checkpoint(folder: Path, progress: Progress, tensors: Mapping[str, torch.Tensor]) -> Path:
+def write_checkpoint(folder: Path, standing: Standing, tensors: Mapping[str, torch.Tensor]) -> Path:
     """Write a checkpoint; when this returns it is on the disk and will be found."""
-    final = folder / f"step-{progress.step:06d}"
-    partial = folder / f".step-{progress.step:06d}.partial"
+    final = folder / f"step-{standing.step:06d}"
+    partial = folder / f".step-{standing.step:06d}.partial"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        codec.make_folder(folder)
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
-        data = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
-        state = json.dumps({"schema": Progress.SCHEMA, **codec.plain(progress)}).encode()
+        # Copies: weights that are tied share memory, which the format refuses.
+        copies = {n: t.detach().clone(memory_format=torch.contiguous_format).cpu() for n, t in tensors.items()}
+        data = save(copies)
+        state = json.dumps({"schema": Standing.SCHEMA, **codec.plain(standing)}).encode()
         _write_synced(partial / "tensors.safetensors", data)
         _write_synced(partial / "state.json", state)
         sums = {"tensors.safetensors": _sha256(data), "state.json": _sha256(state)}
@@ -79,32 +82,33 @@ def write_checkpoint(folder: Path, progress: Progress, tensors: Mapping[str, tor
 
 def checkpoint_folders(folder: Path) -> list[Path]:
     """All checkpoints, the newest first."""
-    return sorted(folder.glob("step-*"), key=lambda path: int(path.name.removeprefix("step-")), reverse=True)
+    found = [path for path in folder.glob("step-*") if re.fullmatch(r"step-\d+", path.name)]
+    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")), reverse=True)
 
 
-def read_checkpoint(path: Path) -> tuple[Progress, dict[str, torch.Tensor]]:
+def read_checkpoint(path: Path) -> tuple[Standing, dict[str, torch.Tensor]]:
     """A checkpoint whose sums agree; StorageError for any other."""
     try:
         sums = json.loads((path / "complete").read_bytes())
         for name in ("tensors.safetensors", "state.json"):
             if _sha256((path / name).read_bytes()) != sums[name]:
                 raise StorageError(f"{path / name} is damaged: its SHA-256 is not the one it was written with.")
-        return codec.read_record(path / "state.json", Progress), load_file(path / "tensors.safetensors")
+        return codec.read_record(path / "state.json", Standing), load_file(path / "tensors.safetensors")
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise StorageError(f"{path} is not a whole checkpoint: {error}.") from error
 
 
 def newest_checkpoint(
     folder: Path, point_id: str, seed: int, size: int
-) -> tuple[Path, Progress, dict[str, torch.Tensor]] | None:
+) -> tuple[Path, Standing, dict[str, torch.Tensor]] | None:
     """The newest whole checkpoint of this very run, or None. Damaged ones are passed over."""
     for path in checkpoint_folders(folder):
         try:
-            progress, tensors = read_checkpoint(path)
+            standing, tensors = read_checkpoint(path)
         except StorageError:
             continue
-        if (progress.point_id, progress.seed, progress.size) == (point_id, seed, size):
-            return path, progress, tensors
+        if (standing.point_id, standing.seed, standing.size) == (point_id, seed, size):
+            return path, standing, tensors
     return None
 
 
@@ -120,6 +124,7 @@ def state_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[st
 
 def restore(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, torch.Tensor]) -> None:
     """Put saved tensors back where they were, in the memory layout that the model has here."""
+    fused = bool(optimizer.defaults.get("fused"))
     with torch.no_grad():
         for name, tensor in model.state_dict().items():
             tensor.copy_(tensors[f"model.{name}"])
@@ -127,8 +132,11 @@ def restore(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping
             prefix = f"optimizer.{name}."
             for key, saved in tensors.items():
                 if key.startswith(prefix):
-                    like_parameter = saved.shape == parameter.shape and saved.dim() > 0
-                    place = torch.empty_like(parameter, dtype=saved.dtype) if like_parameter else saved.clone()
+                    if saved.shape == parameter.shape and saved.dim() > 0:
+                        place = torch.empty_like(parameter, dtype=saved.dtype)
+                    else:
+                        # A fused optimizer counts its steps where its parameters are, any other on the CPU.
+                        place = torch.empty_like(saved, device=parameter.device if fused else "cpu")
                     place.copy_(saved)
                     optimizer.state[parameter][key.removeprefix(prefix)] = place
 

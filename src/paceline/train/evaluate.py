@@ -31,12 +31,13 @@ def evaluate(
     sums = torch.zeros(2, dtype=torch.float64, device=device)
     with recorder.span("evaluate"):
         with torch.inference_mode():
-            for part in chosen.split(_BATCH):
+            # An empty share splits into one empty part, which many a model cannot take.
+            for part in chosen.split(_BATCH) if len(chosen) else ():
                 inputs, labels = samples.gather(part)
                 scores = model(inputs)
                 loss = functional.cross_entropy(scores, labels, reduction="sum")
                 sums += torch.stack((loss.double(), (scores.argmax(1) == labels).sum().double()))
-                recorder.beat("compute")
+                recorder.beat()
         total_over_ranks(sums, recorder, size)
     model.train(training)
     loss_sum, correct = sums.tolist()

@@ -58,5 +58,5 @@ def leave() -> None:
 def is_peer_failure(error: BaseException) -> bool:
     """Whether an error only says that another rank has gone."""
     text = str(error).lower()
-    signs = ("connection closed by peer", "connection reset", "gloo", "broken pipe", "nccl", "socket")
-    return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and any(s in text for s in signs))
+    signs = ("connection closed", "connection reset", "connection refused", "broken pipe", "remote process exited")
+    return isinstance(error, dist.DistError | RuntimeError) and any(sign in text for sign in signs)

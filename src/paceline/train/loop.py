@@ -5,13 +5,14 @@
     evaluate on validation, one line of curves.csv                       once an epoch
 
 Random numbers (dropout) follow from (seed, step, rank): a run that stopped anywhere goes on with
-the same ones.
+the same ones. The last step always leaves a checkpoint where any are asked for: the trained model.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import random
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 
@@ -34,7 +35,7 @@ from paceline.train.parallel.base import Strategy
 
 @dataclass(slots=True, kw_only=True)
 class Rank:
-    """What a rank trains with: everything the loop needs, made by `worker.py`."""
+    """What a rank trains with: everything the loop needs, made by `session.py`."""
 
     manifest: Manifest
     folder: RunFolder
@@ -72,21 +73,25 @@ def train(rank: Rank) -> None:
     rank.model.train()
     rank.strategy.warm_up(lambda: _warm_up_pass(rank))
     if rank.size > 1:
-        with recorder.span("communicate"):
+        with recorder.span("startup"):
             dist.barrier()
     recorder.begin_steps(rank.step, rank.total_steps)
     while rank.step < rank.total_steps:
         epoch = rank.step // per_epoch
         last_step = min((epoch + 1) * per_epoch, rank.total_steps)
         order = rank.batches.order(epoch)
-        started_ns = recorder.clock_ns() - units.nanoseconds(rank.epoch_elapsed_s)
+        started_at_ns = recorder.clock_ns() - units.nanoseconds(rank.epoch_elapsed_s)
         while rank.step < last_step:
             _step(rank, order, rank.step - epoch * per_epoch)
-            rank.epoch_elapsed_s = units.seconds(recorder.clock_ns() - started_ns)
-            if _checkpoint_due(rank):
+            if rank.step == last_step:
+                _await_device(rank)
+            rank.epoch_elapsed_s = units.seconds(recorder.clock_ns() - started_at_ns)
+            if rank.step < last_step and _checkpoint_due(rank):
                 save_checkpoint(rank)
-        rank.epoch_elapsed_s = units.seconds(recorder.clock_ns() - started_ns)
         _end_epoch(rank, epoch, last_step - epoch * per_epoch)
+        # After the epoch's line is written: a run that resumes here must not lose it.
+        if _checkpoint_due(rank):
+            save_checkpoint(rank)
 
 
 def _step(rank: Rank, order: torch.Tensor, number: int) -> None:
@@ -95,19 +100,17 @@ def _step(rank: Rank, order: torch.Tensor, number: int) -> None:
     with recorder.span("input-wait"):
         batch = rank.batches.take(order, number)
     strategy.before_forward()
-    torch.manual_seed(_step_seed(rank))
+    _seed_step(rank)
     with recorder.span("forward"):
         scores = strategy.module(batch.inputs)
         loss_sum = _loss_sum(scores, batch)
+        _count(rank, batch, scores.detach(), loss_sum.detach())
     with recorder.span("backward"):
         (loss_sum * (strategy.loss_factor / batch.samples_global)).backward()
     strategy.exchange()
     with recorder.span("optimizer"):
         rank.optimizer.step()
         strategy.clear()
-        if batch.samples:
-            correct = (scores.detach().argmax(1) == batch.labels).sum()
-            rank.sums += torch.stack((loss_sum.detach().double(), correct.double()))
     rank.step += 1
     recorder.end_step(rank.step)
     if rank.on_step:
@@ -120,24 +123,42 @@ def _loss_sum(scores: torch.Tensor, batch: Batch) -> torch.Tensor:
     return loss if batch.samples else loss * 0.0
 
 
+def _count(rank: Rank, batch: Batch, scores: torch.Tensor, loss_sum: torch.Tensor) -> None:
+    """Add a step to the epoch's loss and accuracy."""
+    if batch.samples:
+        correct = (scores.argmax(1) == batch.labels).sum()
+        rank.sums += torch.stack((loss_sum.double(), correct.double()))
+
+
+def _await_device(rank: Rank) -> None:
+    """Let queued work end before an epoch's clock is read (device sync, once an epoch; nothing on a CPU)."""
+    if rank.sums.is_cuda:
+        torch.cuda.synchronize()
+
+
 def _warm_up_pass(rank: Rank) -> None:
     """A forward and backward pass whose gradients nobody uses."""
     batch = rank.batches.take(rank.batches.order(0), 0)
     _loss_sum(rank.strategy.module(batch.inputs), batch).backward()
 
 
-def _step_seed(rank: Rank) -> int:
-    """A seed of its own for every (seed, step, rank)."""
-    return int(np.random.SeedSequence((rank.manifest.seed, rank.step, rank.rank)).generate_state(1, np.uint64)[0] >> 1)
+def _seed_step(rank: Rank) -> None:
+    """Give every (seed, step, rank) random numbers of its own, in all generators that a model may use."""
+    seed = np.random.SeedSequence((rank.manifest.seed, rank.step, rank.rank)).generate_state(1)[0].item()
+    torch.manual_seed(seed)
+    np.random.seed(seed)
+    random.seed(seed)
 
 
 def _end_epoch(rank: Rank, epoch: int, steps: int) -> None:
     """Evaluate, and note the epoch as a line of `curves.csv`."""
     recorder = rank.recorder
+    # Batch-norm statistics of the last step differ between ranks until rank 0's are taken over.
+    rank.strategy.before_forward()
     samples = rank.batches.samples_until(steps)
     total_over_ranks(rank.sums, recorder, rank.size)
     loss_sum, correct = rank.sums.tolist()
-    evaluating_ns = recorder.clock_ns()
+    evaluating_at_ns = recorder.clock_ns()
     loss, accuracy = None, None
     if len(rank.validation):
         loss, accuracy = evaluate(rank.model, rank.samples, rank.validation, recorder, rank=rank.rank, size=rank.size)
@@ -150,7 +171,7 @@ def _end_epoch(rank: Rank, epoch: int, steps: int) -> None:
         validation_loss=loss,
         validation_accuracy=accuracy,
         epoch_s=rank.epoch_elapsed_s,
-        evaluate_s=units.seconds(recorder.clock_ns() - evaluating_ns),
+        evaluate_s=units.seconds(recorder.clock_ns() - evaluating_at_ns),
         whole=samples == rank.batches.num_samples,
         resumed=rank.resumed_in_epoch,
     )
@@ -172,7 +193,7 @@ def _curves_csv(epochs: tuple[Epoch, ...]) -> bytes:
 
 def _checkpoint_due(rank: Rank) -> bool:
     every = rank.manifest.point.train.checkpoint_every
-    return every > 0 and rank.step % every == 0 and rank.step < rank.total_steps
+    return every > 0 and (rank.step % every == 0 or rank.step == rank.total_steps)
 
 
 def save_checkpoint(rank: Rank) -> None:
@@ -185,7 +206,7 @@ def save_checkpoint(rank: Rank) -> None:
                 dist.all_gather(parts, rank.sums)
             sums = torch.stack(parts)
         if rank.rank == 0:
-            progress = checkpoint.Progress(
+            standing = checkpoint.Standing(
                 point_id=rank.manifest.point_id,
                 seed=rank.manifest.seed,
                 size=rank.size,
@@ -196,10 +217,10 @@ def save_checkpoint(rank: Rank) -> None:
                 versions=rank.versions,
             )
             tensors = checkpoint.state_tensors(rank.model, rank.optimizer) | {"progress": sums}
-            checkpoint.write_checkpoint(rank.folder.checkpoints, progress, tensors)
+            checkpoint.write_checkpoint(rank.folder.checkpoints, standing, tensors)
 
 
-def resume(rank: Rank) -> checkpoint.Progress | None:
+def resume(rank: Rank) -> checkpoint.Standing | None:
     """Continue from the newest checkpoint of this run, the same one on every rank; None starts afresh."""
     step = torch.tensor([-1])
     found = None
@@ -214,11 +235,12 @@ def resume(rank: Rank) -> checkpoint.Progress | None:
     if step.item() < 0:
         return None
     if found:
-        _, progress, tensors = found
+        _, standing, tensors = found
     else:
-        progress, tensors = checkpoint.read_checkpoint(rank.folder.checkpoints / f"step-{int(step.item()):06d}")
+        standing, tensors = checkpoint.read_checkpoint(rank.folder.checkpoints / f"step-{int(step.item()):06d}")
     checkpoint.restore(rank.model, rank.optimizer, tensors)
     rank.sums.copy_(tensors["progress"][rank.rank])
-    rank.step, rank.epochs, rank.epoch_elapsed_s = progress.step, progress.epochs, progress.epoch_elapsed_s
-    rank.resumed_in_epoch = rank.step % rank.batches.steps_per_epoch != 0
-    return progress
+    rank.step, rank.epochs, rank.epoch_elapsed_s = standing.step, standing.epochs, standing.epoch_elapsed_s
+    # Even where it begins an epoch, that epoch's first steps are this process's first: not to be timed.
+    rank.resumed_in_epoch = True
+    return standing

@@ -2,7 +2,7 @@
 
     python -m paceline.train.preflight MANIFEST
 
-prints one JSON object: {"ok": true, "parameters": ..., "device": ..., "gpus": ...} or
+prints one JSON object: {"ok": true, "parameters": ...} or
 {"ok": false, "error": ..., "right": ..., "next": ...}. A user's model runs the user's code, so it
 is never imported into the process that runs the study.
 """
@@ -19,11 +19,13 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from paceline.data.store import Dataset, open_dataset, split
+from paceline.data.cache import Dataset, open_dataset
+from paceline.data.store import split
 from paceline.errors import ModelError, PacelineError
 from paceline.identity import this_rank
 from paceline.records.codec import read_record
 from paceline.records.run import Manifest
+from paceline.records.study import Point
 from paceline.train.group import choose_device
 from paceline.train.guard import tie_to_parent
 from paceline.train.models.build import build_model
@@ -45,9 +47,9 @@ def checked(manifest: Manifest) -> dict[str, Any]:
     if not any(p.requires_grad for p in model.parameters()):
         raise ModelError(f"The model {point.model.name!r} has no parameter to train.")
     _try_pass(point.model.name, model, dataset)
-    device = choose_device(point.device, 0)
-    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    return {"ok": True, "parameters": parameters, "device": device.type, "gpus": gpus}
+    _check_gradients(point, model)
+    choose_device(point.device, point.ranks - 1)
+    return {"ok": True, "parameters": parameters}
 
 
 def _try_pass(name: str, model: torch.nn.Module, dataset: Dataset) -> None:
@@ -71,6 +73,17 @@ def _try_pass(name: str, model: torch.nn.Module, dataset: Dataset) -> None:
             right=f"It is given 2×{channels}×{height}×{width} floats and has to return (2, {dataset.classes}).",
             next="Choose another model (`paceline models`) or correct this one.",
         ) from error
+
+
+def _check_gradients(point: Point, model: torch.nn.Module) -> None:
+    """DDP waits for the gradient of every parameter: one that the loss does not reach would stop it."""
+    unused = [name for name, p in model.named_parameters() if p.requires_grad and p.grad is None]
+    if unused and point.strategy == "ddp" and point.ranks > 1:
+        raise ModelError(
+            f"The loss does not depend on parameter {unused[0]!r} of the model {point.model.name!r}.",
+            right="The strategy ddp needs a gradient for every parameter that is trained.",
+            next="Remove it, set its requires_grad to False, or use `--set run.strategy=flat`.",
+        )
 
 
 def main() -> int:

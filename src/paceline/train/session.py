@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import hashlib
 import os
-import platform
 import traceback
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,10 @@ import torch
 from torch import nn
 
 from paceline import catalog, units
-from paceline.data.store import Dataset, MappedDataset, Split, open_dataset, split
+from paceline.data.cache import Dataset, MappedDataset, open_dataset
+from paceline.data.store import Split, split
 from paceline.errors import PacelineError
-from paceline.identity import Identity
+from paceline.identity import Identity, versions
 from paceline.probe.collectives import watch_collectives
 from paceline.probe.recorder import Recorder
 from paceline.records.folder import RunFolder
@@ -27,7 +27,7 @@ from paceline.records.run import Manifest, RankReport
 from paceline.records.spans import SpanWriter
 from paceline.train import group
 from paceline.train.batches import Batches, Samples
-from paceline.train.checkpoint import Progress
+from paceline.train.checkpoint import Standing
 from paceline.train.evaluate import evaluate
 from paceline.train.loop import Rank, resume, train
 from paceline.train.models.build import build_model
@@ -40,20 +40,15 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64}
 class Session:
     """Makes a Rank out of a manifest, and a report out of what became of it."""
 
-    def __init__(self, identity: Identity, folder: RunFolder, manifest: Manifest, started_ns: int) -> None:
+    def __init__(self, identity: Identity, folder: RunFolder, manifest: Manifest, started_at_ns: int) -> None:
         self._identity = identity
         self._folder = folder
         self._manifest = manifest
         self._device = torch.device("cpu")
-        self._versions = {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-            "paceline": version("paceline"),
-        }
+        self._versions = versions()
         pulse = PulseWriter(folder.rank_pulse(identity.rank))
         self._recorder = Recorder(SpanWriter(folder.rank_spans(identity.rank)), pulse)
-        self._recorder.add("startup", started_ns, self._recorder.clock_ns())
+        self._recorder.add("startup", started_at_ns, self._recorder.clock_ns())
 
     def run(self) -> RankReport:
         """Everything from joining the other ranks to the test; the report of a rank that is done."""
@@ -66,11 +61,11 @@ class Session:
             group.join(identity, self._device)
             # Held until the end: the watching stops when it is destroyed.
             watching = watch_collectives(recorder) if identity.size > 1 else None
-        loading_ns = recorder.clock_ns()
+        loading_at_ns = recorder.clock_ns()
         with recorder.span("load"):
             mapped = open_dataset(Path(self._manifest.data_folder))
             parts = split(mapped.dataset, self._manifest.point.data)
-        load_s = units.seconds(recorder.clock_ns() - loading_ns)
+        load_s = units.seconds(recorder.clock_ns() - loading_at_ns)
         with recorder.span("startup"):
             rank = self.rank(mapped, parts)
             resumed = resume(rank)
@@ -95,11 +90,14 @@ class Session:
             resumed_from_step=resumed.step if resumed else None,
             resume_note=self._resume_note(resumed) if resumed else None,
         )
+        recorder.beat("done")
         recorder.close()
         return report
 
     def failure(self, error: BaseException) -> RankReport:
-        """The report of a rank that an error ended."""
+        """The report of a rank that an error ended; its spans up to here are kept."""
+        with contextlib.suppress(PacelineError):
+            self._recorder.close()
         text = str(error) if isinstance(error, PacelineError) else f"{type(error).__name__}: {error}"
         return self._report(
             status="failed",
@@ -121,6 +119,7 @@ class Session:
             shape=dataset.shape,
             classes=dataset.classes,
             model_file=Path(manifest.model_file) if manifest.model_file else None,
+            model_digest=point.model_digest,
         )
         model.to(device=self._device, dtype=DTYPES[point.train.precision])
         model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]  its stub lacks this overload
@@ -168,13 +167,13 @@ class Session:
             **facts,
         )
 
-    def _resume_note(self, progress: Progress) -> str | None:
+    def _resume_note(self, written: Standing) -> str | None:
         """What is different from where the checkpoint was written; None where nothing is."""
-        changed = [] if progress.host == self._identity.host else [f"host {progress.host} → {self._identity.host}"]
+        changed = [] if written.host == self._identity.host else [f"host {written.host} → {self._identity.host}"]
         changed += [
-            f"{name} {progress.versions.get(name, 'unknown')} → {now}"
+            f"{name} {written.versions.get(name, 'unknown')} → {now}"
             for name, now in self._versions.items()
-            if progress.versions.get(name) != now
+            if written.versions.get(name) != now
         ]
         return ", ".join(changed) or None
 
@@ -184,7 +183,7 @@ def weights_sha256(model: nn.Module) -> str:
     digest = hashlib.sha256()
     for name, tensor in model.state_dict().items():
         digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
 
 
@@ -192,4 +191,4 @@ def _make_repeatable(device: torch.device) -> None:
     """Same settings, seed and machine, same bits. CPUs need nothing for it."""
     if device.type == "cuda":
         torch.backends.cudnn.benchmark = False
-        torch.backends.cudnn.deterministic = True
+        torch.use_deterministic_algorithms(True, warn_only=True)

@@ -9,39 +9,62 @@ from __future__ import annotations
 import os
 import sys
 import time
+import traceback
 from pathlib import Path
 
 # Nothing heavy may be imported before the rank is tied to its parent and pinned to its cores:
 # torch sizes its thread pools when it is loaded.
+from paceline.errors import PacelineError
 from paceline.identity import Identity, this_rank
 from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder
-from paceline.records.run import Manifest
+from paceline.records.run import Manifest, RankReport
 from paceline.train.guard import pin, tie_to_parent
 
 
 def main() -> int:
     """Run this rank to its end; 0 when it is done, 1 when it failed and said how."""
-    started_ns = time.monotonic_ns()
+    started_at_ns = time.monotonic_ns()
     identity = this_rank()
     tie_to_parent(identity)
     folder = RunFolder(Path(sys.argv[1]))
     manifest = read_record(folder.manifest, Manifest)
     if manifest.cores is not None:
         pin(manifest.cores[identity.local_rank])
-    return _run(identity, folder, manifest, started_ns)
+    return _run(identity, folder, manifest, started_at_ns)
 
 
-def _run(identity: Identity, folder: RunFolder, manifest: Manifest, started_ns: int) -> int:
-    from paceline.train.session import Session
-
-    session = Session(identity, folder, manifest, started_ns)
+def _run(identity: Identity, folder: RunFolder, manifest: Manifest, started_at_ns: int) -> int:
+    session = None
     try:
+        from paceline.train.session import Session
+
+        session = Session(identity, folder, manifest, started_at_ns)
         report = session.run()
     except Exception as error:  # noqa: BLE001 - whatever ends a rank has to reach the launcher
-        report = session.failure(error)
+        report = session.failure(error) if session else _failure_at_start(identity, error)
     write_record(folder.rank_report(identity.rank), report)
     return 0 if report.status == "done" else 1
+
+
+def _failure_at_start(identity: Identity, error: Exception) -> RankReport:
+    """The report of a rank that ended before it knew more than its name: torch did not load, the disk is full."""
+    return RankReport(
+        rank=identity.rank,
+        status="failed",
+        host=identity.host,
+        pid=os.getpid(),
+        device="",
+        backend="",
+        threads=0,
+        affinity=(),
+        versions={},
+        steps=0,
+        ended_at_ns=time.monotonic_ns(),
+        error=str(error) if isinstance(error, PacelineError) else f"{type(error).__name__}: {error}",
+        error_kind="own",
+        traceback="".join(traceback.format_exception(error)),
+    )
 
 
 if __name__ == "__main__":

@@ -83,6 +83,16 @@ def test_more_ranks_than_cores(told, point, run) -> None:
     assert found.points == (point(2).point_id,)
 
 
+def test_hyper_threads_are_not_cores(told, machine) -> None:
+    found = told(machines=[machine(cores=1, logical_cores=2)] * 10)["ranks-share-physical-cores"]
+    assert found.summary == "Hyper-threads of 1 core carry 2 ranks of 1 thread."
+
+
+def test_on_a_gpu_what_was_only_queued_is_null(told, point, run) -> None:
+    found = told(quiet(point, run, device="cuda"))["incomplete-ledger"]
+    assert "On a GPU" in found.summary + found.cause
+
+
 def test_superlinear(told, point, run) -> None:
     found = told(quiet(point, run, fast=1.5))["superlinear"]
     assert "2 ranks: 1.33, at least" in found.summary

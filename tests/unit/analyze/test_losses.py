@@ -1,32 +1,94 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
+import numpy as np
 import pytest
 
-import report_samples as samples
-from paceline.analyze.losses import lost_shares
+from paceline.analyze.losses import loop_costs_s, lost_shares
+from paceline.records.run import Epoch
+from paceline.records.trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
+
+SECOND = 1_000_000_000
 
 
-def test_lost_shares_sum_to_what_the_loop_lost() -> None:
-    base, point = samples.two_points().points
-    shares = lost_shares(base, point)
-    # The samples lose six per cent of the loop, two thirds of it to waiting.
-    assert sum(shares.values()) == pytest.approx(0.06)
-    assert max(shares, key=shares.__getitem__) == "comm-wait"
-    assert shares["comm-transfer"] == pytest.approx(0.06 * 0.35)
+def trace(rank: int, rows: list[tuple[str, float, float, int]]) -> RankTrace:
+    """Spans as (kind, start, end, step) in seconds; a collective is numbered in order."""
+    kinds = [SPAN_KINDS.index(kind) for kind, *_ in rows]
+    collective = [kind == "collective" for kind, *_ in rows]
+    return RankTrace(
+        rank=rank,
+        kind=np.asarray(kinds, np.int8),
+        start_ns=np.asarray([round(start * SECOND) for _, start, _, _ in rows]),
+        end_ns=np.asarray([round(end * SECOND) for _, _, end, _ in rows]),
+        step=np.asarray([step for *_, step in rows]),
+        operation=tuple("allreduce_" if c else None for c in collective),
+        bytes=np.where(collective, 4, -1),
+        sequence=np.where(collective, np.cumsum(collective) - 1, -1),
+        group=tuple("0" if c else None for c in collective),
+    )
 
 
-def test_lost_shares_know_when_the_work_grows_with_the_ranks() -> None:
-    """Steps are counted and the batch is per rank: a rank's ideal time is the baseline's own."""
-    base, point = samples.two_points().points
-    train = replace(base.point.train, batch_global=None, batch_per_rank=64, epochs=None, steps=100)
-    weak = [replace(p, point=replace(p.point, train=train)) for p in (base, point)]
-    same = replace(weak[1], ledger_s=base.ledger_s)
-    assert sum(lost_shares(weak[0], same).values()) == pytest.approx(0)
+def epoch(step: int, samples: int) -> Epoch:
+    return Epoch(
+        epoch=1,
+        step=step,
+        samples=samples,
+        train_loss=0.0,
+        train_accuracy=0.0,
+        validation_loss=None,
+        validation_accuracy=None,
+        epoch_s=1.0,
+        evaluate_s=0.0,
+        whole=True,
+    )
 
 
-def test_without_a_whole_ledger_nothing_is_claimed() -> None:
-    base, point = samples.two_points().points
-    assert lost_shares(base, replace(point, ledger_s=None)) == {}
-    assert lost_shares(base, replace(point, ledger_s={**point.ledger_s, "comm-wait": None})) == {}
+def steps(rank: int, *, forward_s: float, comm_s: float, offset: float = 0.0) -> RankTrace:
+    """Two steps: the first is warm-up and ten times as slow; an evaluation lies between them."""
+    at, rows = offset, []
+    for step, slow in ((0, 10.0), (1, 1.0)):
+        for kind, length in (("input-wait", 0.1), ("forward", forward_s * slow), ("communicate", comm_s)):
+            if kind == "communicate" and comm_s:
+                rows.append(("collective", at, at, step))
+            if length:
+                rows.append((kind, at, at + length, step))
+            at += length
+        rows.append(("optimizer", at, at + 0.1, step))
+        at += 0.1
+        rows.append(("evaluate", at, at + 5.0, step + 1))
+        at += 5.0
+    return trace(rank, rows)
+
+
+def test_costs_are_rank_seconds_per_sample_of_the_timed_epochs_alone():
+    alone = loop_costs_s([steps(0, forward_s=1.0, comm_s=0.0)], [(1, epoch(2, 10))])
+    assert alone is not None
+    assert alone["forward"] == pytest.approx(0.1) and alone["optimizer"] == pytest.approx(0.01)
+    assert alone["evaluate"] == 0.0 and alone["startup"] == 0.0
+    both = loop_costs_s([steps(r, forward_s=0.5, comm_s=0.2) for r in (0, 1)], [(1, epoch(2, 10))])
+    assert both is not None
+    assert both["forward"] == pytest.approx(2 * 0.5 / 10)
+    assert both["comm-transfer"] == pytest.approx(2 * 0.2 / 10)
+
+
+def test_the_parts_sum_to_what_the_loop_lost():
+    one = loop_costs_s([steps(0, forward_s=1.0, comm_s=0.0)], [(1, epoch(2, 10))])
+    two = loop_costs_s([steps(r, forward_s=0.5, comm_s=0.2) for r in (0, 1)], [(1, epoch(2, 10))])
+    lost = lost_shares(one, two)
+    efficiency = 1.2 / (2 * 0.9)
+    assert sum(lost.values()) == pytest.approx(1 - efficiency)
+    assert max(lost, key=lost.__getitem__) == "comm-transfer"
+    assert lost["forward"] == pytest.approx(0.0)
+
+
+def test_twice_the_samples_in_the_same_time_loses_nothing():
+    """Weak scaling: every rank works as long as one alone did, on twice the samples in all."""
+    one = loop_costs_s([steps(0, forward_s=1.0, comm_s=0.0)], [(1, epoch(2, 10))])
+    two = loop_costs_s([steps(r, forward_s=1.0, comm_s=0.0) for r in (0, 1)], [(1, epoch(2, 20))])
+    assert two is not None and two["forward"] == pytest.approx(one["forward"])
+
+
+def test_without_a_whole_measurement_nothing_is_claimed():
+    whole = dict.fromkeys(LEDGER_KINDS, 1.0)
+    assert lost_shares(None, whole) == lost_shares(whole, None) == {}
+    assert lost_shares(whole, {**whole, "comm-wait": None}) == {}
+    assert loop_costs_s([steps(0, forward_s=1.0, comm_s=0.0)], [(1, epoch(5, 10))]) is None

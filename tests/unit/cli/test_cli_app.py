@@ -101,7 +101,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["study", "digits", "--repeats", "0"], "run.repeats = 0"),
         (["study", "digits", "--set", "train.rl=1"], "train.rl: there is no such key"),
         (["study", "no-such-study"], "There is no study called 'no-such-study'."),
-        (["models", "mlpp"], "Did you mean 'mlp'?"),
+        (["models", "mlpp"], 'Did you mean "mlp"?'),
         (["models", "mlp", "--shape", "28,28"], "is not the shape of an image"),
         (["models", "mlp", "--set", "layers"], "is not KEY=VALUE"),
     ],

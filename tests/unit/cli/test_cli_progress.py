@@ -12,11 +12,12 @@ from finished_study import epoch
 from paceline.cli.console import Console
 from paceline.cli.progress import PLAIN_EVERY_S, StudyProgress, left_text
 from paceline.cli.train import EpochProgress
-from paceline.data.store import Dataset, Prepared
+from paceline.data.cache import Dataset
+from paceline.data.store import Prepared
 from paceline.records.folder import StudyFolder
 from paceline.records.run import Epoch, RunResult
 from paceline.records.study import DataSettings, ModelSettings, Point, Run, Study, TrainSettings
-from paceline.study.events import (
+from paceline.studies.events import (
     DataReady,
     Note,
     RunFailed,
@@ -130,7 +131,7 @@ def test_what_is_said_before_the_first_run(err: io.StringIO) -> None:
         "study": Study(name="s"),
         "folder": Path(),
         "points": (POINT,),
-        "placements": ("on core 0",),
+        "placements": ("on core 0", "on cores 0 and 1"),
         "total": 10,
     }
     progress(StudyStarted(**started, finished=4))
@@ -138,6 +139,7 @@ def test_what_is_said_before_the_first_run(err: io.StringIO) -> None:
         "trying the official download",
         "[WARN] MNIST could not be had",
         "Placement  on core 0",
+        "           on cores 0 and 1",
         "Kept       4 of 10 runs are finished from before",
     ]
     assert (progress.finished, progress.total) == (4, 10)

@@ -39,7 +39,7 @@ def test_a_finished_study_is_only_reported(finished: Path, capsys: pytest.Captur
     assert main(["study", "instant.toml", "--out", "study"]) == 0
     out, err = capsys.readouterr()
     opening = [line.split()[0] for line in err.splitlines()]
-    assert opening == ["Paceline", "Machine", "Study", "Folder", "Placement", "Placement", "Kept"]
+    assert opening == ["Paceline", "Machine", "Study", "Folder", "Placement", "2", "Kept"]
     assert "Instant scaling: Is it there yet?" in err
     assert "6 of 6 runs are finished" in err
     for part in (
@@ -114,6 +114,23 @@ def test_train_is_one_run_of_one_point(
     assert (place / "runs" / "train-instant" / "report.html").is_file()
 
 
+def test_a_resumed_training_says_from_where_and_what_was_found(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "instant.toml").write_text(STUDY)
+    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", ("finished_study:ResumedLauncher", ""))
+    assert main(["train", "instant.toml"]) == 0
+    out = capsys.readouterr().out
+    assert (
+        "\nIt went on from the checkpoint of step 1,200, written on another host or with other versions: "
+        "host there → here.\n" in out
+    )
+    findings = {found["name"]: found["summary"] for found in json_of(capsys, "train", "instant.toml")["findings"]}
+    shown = " ".join(out.split())
+    assert findings.pop("few-repeats") not in shown
+    assert findings and all(summary in shown for summary in findings.values())
+
+
 def test_a_failed_training_ends_with_1(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,12 +141,24 @@ def test_a_failed_training_ends_with_1(
     assert out == "" and "Rank 0 of 2 died." in err
 
 
-def test_the_plan_of_a_study_writes_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["study", "digits", "--ranks", "1,2,64", "--dry-run"]) == 0
+@pytest.mark.parametrize("how", [["--dry-run"], ["--dry-run", "--json"], []])
+def test_what_cannot_run_here_is_refused(
+    how: list[str], place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "instant.toml").write_text(STUDY)
+    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", ("finished_study:SmallLauncher", ""))
+    assert main(["study", "instant.toml", *how]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.endswith("There is no room for 2 ranks.\n1 fits.\nAsk for fewer.\n")
+    assert not (place / "runs").exists()
+
+
+def test_the_preview_of_a_study_writes_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "digits", "--ranks", "1,2,6", "--dry-run"]) == 0
     out = capsys.readouterr().out
-    assert "64 ranks × 1 thread" in out and "Runs: 9. Nothing was run." in out
-    plan = json_of(capsys, "study", "digits", "--ranks", "1,2", "--repeats", "7", "--dry-run")["plan"]
-    assert plan["runs"] == 14 and [point["batch_per_rank"] for point in plan["points"]] == [64, 32]
+    assert "6 ranks × 1 thread" in out and "Runs: 9. Nothing was run." in out
+    shown = json_of(capsys, "study", "digits", "--ranks", "1,2", "--repeats", "7", "--dry-run")["preview"]
+    assert shown["runs"] == 14 and [point["batch_per_rank"] for point in shown["points"]] == [64, 32]
     assert list(place.iterdir()) == []
 
 
@@ -162,6 +191,31 @@ def test_a_model_takes_shape_classes_and_options(capsys: pytest.CaptureFixture[s
     found = json_of(capsys, *words)
     assert found["parameters"] == 12 * 5 + 5 + 5 * 4 + 4
     assert [layer["output_shape"] for layer in found["layers"]] == [[12], [5], [5], [4]]
+
+
+def test_a_model_of_ones_own_is_shown(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "mine.py").write_text(
+        "import torch\nprint('hello')\n"
+        "def build(shape, classes, width=3):\n"
+        "    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(width, classes))\n"
+    )
+    found = json_of(capsys, "models", "mine.py:build", "--shape", "1,4,1", "--classes", "2", "--set", "width=4")
+    assert (found["name"], found["parameters"]) == ("mine.py:build", 10)
+    assert main(["models", "mine.py:buidl", "--shape", "1,4,1"]) == 2
+    assert "buidl" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("mine.py:build", "there is no file"),
+        ("mine.py", 'must be "my_file.py:function"'),
+        ("mine", 'Or name a function of your own: "my_file.py:build".'),
+    ],
+)
+def test_a_model_that_is_not_there_is_refused(name: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", name]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_data_sets_come_are_checked_and_are_listed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

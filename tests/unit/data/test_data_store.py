@@ -15,8 +15,9 @@ from data_files import four_arrays, write_idx_folder, write_npz
 from paceline.data import cache as cache_module
 from paceline.data import mnist as mnist_module
 from paceline.data import store
+from paceline.data.cache import Dataset, open_dataset
 from paceline.data.sources import NoSourceError, SourceFailure
-from paceline.data.store import Dataset, catalog_state, check, open_dataset, prepare, prepare_or_digits, split
+from paceline.data.store import catalog_state, check, prepare, prepare_or_digits, split
 from paceline.errors import DataError, FolderError, StorageError
 from paceline.records.codec import read_record, storage_error
 from paceline.records.study import DataSettings

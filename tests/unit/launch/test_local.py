@@ -6,7 +6,7 @@ import os
 import pytest
 
 from light_launch import launch, light, manifest, point
-from paceline.errors import StorageError
+from paceline.errors import RequestError, StorageError
 from paceline.launch import local
 from paceline.launch.local import LocalLauncher
 from paceline.records.codec import write_record
@@ -77,3 +77,9 @@ def test_a_log_that_cannot_be_written_is_told_in_a_sentence(tmp_path):
 def test_the_worker_is_started_as_a_module():
     assert LocalLauncher()._command[1:] == ("-P", "-m", "paceline.train.worker")
     assert local.WORKER == "paceline.train.worker"
+
+
+def test_a_point_that_no_memory_holds_is_refused():
+    LocalLauncher().check(point(1))
+    with pytest.raises(RequestError, match="1,000,000 ranks need at least 300 TB of memory"):
+        LocalLauncher().check(point(1_000_000))

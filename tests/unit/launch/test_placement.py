@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paceline.errors import RequestError
 from paceline.launch.machine import Processor
-from paceline.launch.placement import placement
+from paceline.launch.placement import RANK_BYTES, check_memory, placement
 
 PLAIN = [Processor(0, 0, 0), Processor(1, 1, 0)]
 # Two packages of two cores of two hyper-threads each, in the order of `processors()`.
@@ -91,3 +92,12 @@ def test_no_core_is_given_twice_and_physical_cores_come_first(ranks, threads):
     assert [len(own) for own in found.cores] == [threads] * ranks
     assert len(set(given_out)) == ranks * threads
     assert len({core % 4 for core in given_out}) == min(4, ranks * threads)
+
+
+def test_more_ranks_than_fit_into_memory_are_refused():
+    check_memory(4, 4 * RANK_BYTES)
+    with pytest.raises(RequestError) as caught:
+        check_memory(4096, 8_000_000_000)
+    assert caught.value.what == "4,096 ranks need at least 1.2 TB of memory, and this machine has 8.0 GB."
+    assert caught.value.right == "A rank takes 300 MB before its model and data: there is room for 26 at most."
+    assert "--ranks" in caught.value.next

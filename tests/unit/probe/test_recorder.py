@@ -61,6 +61,24 @@ def test_the_pulse_follows(tmp_path):
     record.close()
 
 
+def test_a_span_gives_the_phase_back(tmp_path):
+    """Rank 0 writes its checkpoint after an exchange inside it: it must not look as if it waited."""
+    record = recorder(tmp_path, Clock())
+    record.begin_steps(0, 9)
+    with record.span("checkpoint"):
+        with record.span("communicate"):
+            record.collective("allgather_", 1, "0", symmetric=True)
+        assert pulse(tmp_path / "pulse").phase == "checkpoint"
+    with record.span("startup"):
+        record.collective("broadcast_", 1, "0", symmetric=True)
+        assert pulse(tmp_path / "pulse").phase == "startup"
+    with record.span("backward"):
+        record.collective("allreduce_", 1, "0", symmetric=True)
+        assert pulse(tmp_path / "pulse").phase == "communicate"
+    assert pulse(tmp_path / "pulse").phase == "compute"
+    record.close()
+
+
 def test_spans_reach_the_disk_between_steps(tmp_path):
     clock = Clock()
     record = recorder(tmp_path, clock)

@@ -60,7 +60,13 @@ def test_a_record_comes_back_as_it_was(tmp_path):
     codec.write_record(path, manifest())
     assert codec.read_record(path, Manifest) == manifest()
     assert json.loads(path.read_text())["schema"] == "paceline.manifest/1"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~current_umask()
+
+
+def current_umask() -> int:
+    now = os.umask(0)
+    os.umask(now)
+    return now
 
 
 @given(epochs)

@@ -6,6 +6,7 @@ import datetime
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from paceline.records.finding import Finding
 from paceline.records.results import Interval
 from paceline.records.study import ModelSettings
 from paceline.records.trace import LEDGER_KINDS
-from paceline.report.json_view import json_object
+from paceline.report.json_view import json_object, json_ready
 
 POINT_KEYS = {
     "ranks",
@@ -105,3 +106,8 @@ def test_findings_come_whole() -> None:
 def test_hostile_strings_stay_strings(text: str) -> None:
     view = json.loads(json.dumps(json_object(samples.hostile(text), text)))
     assert view["study"] == view["folder"] == view["report"] == text
+
+
+def test_what_json_has_stays_as_it_is_and_the_rest_is_null_or_text() -> None:
+    assert json_ready({"a": (1, "x", None, True, -1.5)}) == {"a": [1, "x", None, True, -1.5]}
+    assert json_ready([math.nan, np.float32("inf"), np.float32(0.5), Path("a/b")]) == [None, None, 0.5, "a/b"]

@@ -8,7 +8,7 @@ import report_samples as samples
 from paceline.records.finding import Finding
 from paceline.records.results import Interval, StudyResults
 from paceline.report.steps import next_step, repeat_steps
-from paceline.report.words import notes, remarks, verdict
+from paceline.report.words import remarks, shown_findings, verdict
 
 
 def with_speedup(results: StudyResults, median: float, low: float, high: float, **more: object) -> StudyResults:
@@ -88,12 +88,12 @@ def test_the_lost_part_is_named_only_where_the_ledgers_support_it() -> None:
 def test_failures_and_findings_come_most_severe_first_and_once() -> None:
     results = samples.failed()
     info = Finding(name="a", severity="info", summary="Short epochs.")
-    shown = notes(replace(results, findings=(info,)))
+    shown = shown_findings(replace(results, findings=(info,)))
     assert [note.severity for note in shown] == ["error", "info"]
     assert shown[0].summary.startswith("Rank 3 on node-a was killed") and shown[0].about == "4 ranks"
     assert shown[0].cause == "Its log: runs/1/logs/rank-0003.log"
     told = Finding(name="missing-runs", severity="error", summary="x", cause=f"4 ranks: {shown[0].summary}")
-    assert len(notes(replace(results, findings=(told,)))) == 1
+    assert len(shown_findings(replace(results, findings=(told,)))) == 1
 
 
 def test_next_step_goes_on_with_what_is_unfinished() -> None:

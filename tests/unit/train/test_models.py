@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,16 @@ def test_whatever_goes_wrong_in_a_users_file_is_said(model_file, text, options, 
     with pytest.raises(ModelError) as caught:
         build(model_file(text), **options)
     assert sentence in str(caught.value)
+
+
+def test_a_file_that_changed_since_the_study_began_is_refused(model_file):
+    path = model_file("from torch import nn\ndef build():\n    return nn.Linear(2, 2)\n")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    known = {"shape": (28, 28, 1), "classes": 10, "model_file": path, "model_digest": digest}
+    assert isinstance(build_model("mine.py:build", {}, **known), nn.Linear)
+    path.write_text(path.read_text() + "\n")
+    with pytest.raises(ModelError, match="changed while its study ran"):
+        build_model("mine.py:build", {}, **known)
 
 
 def test_a_network_that_needs_larger_images_says_so():

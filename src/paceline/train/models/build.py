@@ -10,6 +10,7 @@ the function takes. The model gets N×C×H×W floats and returns N×classes scor
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import inspect
 import sys
@@ -31,8 +32,18 @@ def build_model(
     shape: tuple[int, int, int],
     classes: int,
     model_file: Path | None = None,
+    model_digest: str = "",
 ) -> nn.Module:
-    """The module that settings ask for; every way this can go wrong is a ModelError."""
+    """The module that settings ask for; every way this can go wrong is a ModelError.
+
+    A file that is no longer the one of `model_digest` is refused: its runs would be of another point.
+    """
+    if model_file and model_digest and hashlib.sha256(_source(model_file)).hexdigest() != model_digest:
+        raise ModelError(
+            f"{model_file} was changed while its study ran.",
+            right="All runs of a study have to train the same model.",
+            next="Run the study again: what the changed file builds is another point, and finished runs are kept.",
+        )
     builder = _builder(name, model_file)
     arguments = _arguments(name, builder, options, {"shape": shape, "classes": classes})
     try:
@@ -51,6 +62,13 @@ def build_model(
             right="It has to return a torch.nn.Module.",
         )
     return model
+
+
+def _source(model_file: Path) -> bytes:
+    try:
+        return model_file.read_bytes()
+    except OSError as error:
+        raise ModelError(f"{model_file} cannot be read: {error.strerror}.") from error
 
 
 def _builder(name: str, model_file: Path | None) -> Callable[..., Any]:

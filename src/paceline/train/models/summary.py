@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -33,9 +34,11 @@ class ModelSummary:
     trainable: int
 
 
-def summary(name: str, shape: tuple[int, int, int], classes: int, options: Mapping[str, Any]) -> ModelSummary:
-    """The layers of a catalog model in the order in which an image passes them."""
-    model = build_model(name, options, shape=shape, classes=classes).eval()
+def summary(
+    name: str, shape: tuple[int, int, int], classes: int, options: Mapping[str, Any], *, model_file: Path | None = None
+) -> ModelSummary:
+    """The layers of a model in the order in which an image passes them."""
+    model = build_model(name, options, shape=shape, classes=classes, model_file=model_file).eval()
     layers: list[Layer] = []
 
     def note(label: str, module: nn.Module, output: Any) -> None:

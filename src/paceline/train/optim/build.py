@@ -18,7 +18,9 @@ _FUSED = {"sgd", "adam", "adamw"}
 
 def build_optimizer(settings: TrainSettings, parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
     """The optimizer that settings ask for."""
-    options: dict[str, float | bool] = {"lr": settings.lr, "weight_decay": settings.weight_decay}
+    options: dict[str, float | bool] = {"lr": settings.lr}
+    if settings.weight_decay is not None:
+        options["weight_decay"] = settings.weight_decay
     if settings.optimizer == "sgd":
         options["momentum"] = settings.momentum
     if settings.optimizer in _FUSED:

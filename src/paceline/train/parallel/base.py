@@ -9,15 +9,16 @@ uneven batches rightly, and a rank without samples contributes zeros.
     warm_up(pass)     called once per process life, before the first step: whatever settles only
                       after a first step (as DDP's buckets do) settles here, so that a resumed run
                       repeats the bits of one that was never interrupted
+    before_forward()  called before every forward pass: takes over rank 0's buffers
     exchange()        called after backward: when it returns, gradients are equal on all ranks
     clear()           called after the optimizer's step: forget the gradients
 
-Ranks start from rank 0's parameters and buffers, and take over its buffers before each forward.
+Ranks start from rank 0's parameters and buffers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import torch
@@ -67,23 +68,23 @@ class BufferSync:
     """Takes over rank 0's buffers (batch-norm statistics) before a forward pass."""
 
     def __init__(self, model: nn.Module, recorder: Recorder) -> None:
-        self._buffers = [b for b in model.buffers() if b.numel()]
+        self._buffers = list(model.buffers())
         self._recorder = recorder
 
     def __call__(self) -> None:
         if not self._buffers:
             return
         with self._recorder.span("communicate"):
-            for buffer in self._buffers:
-                dist.broadcast(buffer, src=0)
+            broadcast(self._buffers)
 
 
-def broadcast_state(model: nn.Module) -> None:
-    """Start every rank from rank 0's parameters and buffers."""
-    with torch.no_grad():
-        for tensor in (*model.parameters(), *model.buffers()):
-            if tensor.numel():
-                # A channels-last weight is not contiguous in the order that collectives want.
-                flat = tensor.detach().contiguous()
-                dist.broadcast(flat, src=0)
-                tensor.copy_(flat)
+@torch.no_grad()
+def broadcast(tensors: Iterable[torch.Tensor]) -> None:
+    """Take over rank 0's values, in place."""
+    for tensor in tensors:
+        if tensor.numel():
+            # A channels-last tensor is not contiguous in the order that collectives want.
+            ordered = tensor.detach().contiguous()
+            dist.broadcast(ordered, src=0)
+            if ordered.data_ptr() != tensor.data_ptr():
+                tensor.copy_(ordered)

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import nn
 
 from paceline.probe.recorder import Recorder
-from paceline.train.parallel.base import BufferSync, broadcast_state
+from paceline.train.parallel.base import BufferSync, broadcast
 
 
 class Flat:
@@ -25,7 +25,7 @@ class Flat:
         self.module = model
         self._recorder = recorder
         self.before_forward = BufferSync(model, recorder)
-        broadcast_state(model)
+        broadcast((*model.parameters(), *model.buffers()))
         self._buffers = _gradient_buffers(model)
 
     def warm_up(self, forward_backward: Callable[[], None]) -> None:

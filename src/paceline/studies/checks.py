@@ -1,0 +1,197 @@
+"""Impossible values, and values that do not go together: found before any process starts."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from paceline import catalog
+from paceline.records.study import DataSettings, ModelSettings, RunSettings, Study, TrainSettings
+from paceline.studies.files import data_path, model_path
+from paceline.studies.keys import Problem, shown
+
+MAX_RANKS = 4096
+MAX_SEED = 2**31
+_FOLDER_NAME = re.compile(r"\w([\w .+-]*[\w+-])?")
+
+
+def problems(study: Study, base: Path) -> Iterator[Problem]:
+    """Everything that is wrong with a study whose keys and types are right."""
+    yield from _naming(study)
+    yield from _data(study.data, base, ranks=max(study.run.ranks, default=1))
+    yield from _model(study.model, base)
+    yield from _train(study.train)
+    yield from _run(study.run)
+    yield from _together(study.train, study.run)
+
+
+def _naming(study: Study) -> Iterator[Problem]:
+    if not study.name:
+        yield Problem(("study", "study.name"), 'study.name is missing: a study needs a name, e.g. name = "my-study".')
+    elif not _FOLDER_NAME.fullmatch(study.name) or len(study.name.encode()) > 100:
+        yield Problem(
+            ("study.name",),
+            f"study.name = {shown(study.name)}: a folder is named after it, so it must be made of letters, digits, "
+            "spaces and . _ + - (at most 100, a letter or digit first).",
+        )
+
+
+def _data(data: DataSettings, base: Path, *, ranks: int) -> Iterator[Problem]:
+    path = data_path(data.dataset, base)
+    if path is not None and not os.path.exists(path):
+        yield Problem(("data.dataset",), f"data.dataset = {shown(data.dataset)}: {_no_dataset(data.dataset, path)}")
+    yield from _least("data.train_samples", data.train_samples, 1)
+    if data.train_samples is not None and 1 <= data.train_samples < ranks:
+        yield Problem(
+            ("data.train_samples", "run.ranks"),
+            f"data.train_samples = {data.train_samples}: must be at least the largest number of ranks, {ranks}.",
+        )
+    if not math.isfinite(data.validation) or data.validation < 0 or (data.validation > 1 and data.validation % 1):
+        yield Problem(
+            ("data.validation",),
+            f"data.validation = {data.validation}: must be a fraction from 0 to below 1, or a whole number of samples.",
+        )
+    if data.dataset != "synthetic":
+        for key in ("shape", "classes", "samples"):
+            if getattr(data, key) is not None:
+                text = f'data.{key} = {shown(getattr(data, key))}: only dataset = "synthetic" takes it.'
+                yield Problem((f"data.{key}", "data.dataset"), text)
+        return
+    if data.shape is not None and (len(data.shape) != 3 or min(data.shape) < 1):
+        yield Problem(
+            ("data.shape",), f"data.shape = {shown(data.shape)}: must be height, width, channels, e.g. [28, 28, 1]."
+        )
+    yield from _least("data.classes", data.classes, 2)
+    yield from _least("data.samples", data.samples, 1)
+
+
+def _no_dataset(name: str, path: Path) -> str:
+    if "/" in name or "." in name:
+        return f"there is no file or folder {path}."
+    return _unknown("dataset", name) + " Or give the path of an .npz file or a folder of IDX files."
+
+
+def _model(model: ModelSettings, base: Path) -> Iterator[Problem]:
+    fault = model_fault(model.name, base)
+    if fault:
+        yield Problem(("model.name",), f"model.name = {shown(model.name)}: {fault}")
+    for key, value in model.options.items():
+        items = value if isinstance(value, list) else [value]
+        if not all(isinstance(item, bool | int | float | str) for item in items):
+            text = f"model.{key} = {shown(value)}: must be a number, text, true or false, or a list of those."
+            yield Problem((f"model.{key}",), text)
+        elif not all(math.isfinite(item) for item in items if isinstance(item, float)):
+            yield Problem((f"model.{key}",), f"model.{key} = {shown(value)}: must be finite.")
+
+
+def model_fault(name: str, base: Path) -> str:
+    """What is wrong with the name of a model, of the catalog or one's own; empty where nothing is."""
+    path = model_path(name, base)
+    if path is None:
+        return ""
+    file, colon, function = name.rpartition(":")
+    if not colon and not name.endswith(".py"):
+        return f'{_unknown("model", name)} Or name a function of your own: "my_file.py:build".'
+    if not (file.endswith(".py") and function.isidentifier()):
+        return 'must be "my_file.py:function", e.g. "my_file.py:build".'
+    return "" if os.path.isfile(path) else f"there is no file {path}."
+
+
+def _train(train: TrainSettings) -> Iterator[Problem]:
+    yield from _known("train.optimizer", "optimizer", train.optimizer)
+    if not (math.isfinite(train.lr) and train.lr > 0):
+        yield Problem(("train.lr",), f"train.lr = {train.lr}: must be a finite number above 0.")
+    if not 0 <= train.momentum < 1:
+        yield Problem(("train.momentum",), f"train.momentum = {train.momentum}: must be from 0 to below 1.")
+    elif train.momentum and train.optimizer != "sgd":
+        text = f'train.momentum = {train.momentum}: only optimizer = "sgd" takes it, not {shown(train.optimizer)}.'
+        yield Problem(("train.momentum", "train.optimizer"), text)
+    decay = train.weight_decay
+    if decay is not None and not (math.isfinite(decay) and decay >= 0):
+        yield Problem(("train.weight_decay",), f"train.weight_decay = {decay}: must be finite, 0 or more.")
+    for key in ("batch_global", "batch_per_rank", "epochs", "steps"):
+        yield from _least(f"train.{key}", getattr(train, key), 1)
+    yield from _least("train.seed", train.seed, 0, MAX_SEED)
+    yield from _least("train.checkpoint_every", train.checkpoint_every, 0)
+    yield from _one_of("train.precision", train.precision, ("float32", "float64"))
+    yield from _exactly_one(train, "batch_global", "batch_per_rank", "the samples of one optimizer step")
+    yield from _exactly_one(train, "epochs", "steps", "how long to train")
+
+
+def _run(run: RunSettings) -> Iterator[Problem]:
+    ranks = f"run.ranks = {shown(run.ranks)}"
+    if not run.ranks:
+        yield Problem(("run.ranks",), f"{ranks}: must name at least one number of ranks, e.g. [1, 2].")
+    elif min(run.ranks) < 1 or max(run.ranks) > MAX_RANKS:
+        yield Problem(("run.ranks",), f"{ranks}: each must be from 1 to {MAX_RANKS}.")
+    if len(set(run.ranks)) < len(run.ranks):
+        yield Problem(("run.ranks",), f"{ranks}: each number may stand there once. run.repeats says how often to run.")
+    yield from _least("run.threads", run.threads, 1, 4096)
+    yield from _least("run.repeats", run.repeats, 1, 10_000)
+    yield from _known("run.strategy", "strategy", run.strategy)
+    yield from _known("run.launcher", "launcher", run.launcher)
+    yield from _one_of("run.device", run.device, ("auto", "cpu", "cuda"))
+    if run.scaling is not None:
+        yield from _one_of("run.scaling", run.scaling, ("strong", "weak"))
+    if not (math.isfinite(run.heartbeat_s) and run.heartbeat_s > 0):
+        yield Problem(("run.heartbeat_s",), f"run.heartbeat_s = {run.heartbeat_s}: must be a finite number above 0.")
+
+
+def _together(train: TrainSettings, run: RunSettings) -> Iterator[Problem]:
+    """What holds between two sections."""
+    ranks = max(run.ranks, default=1)
+    if train.batch_global is not None and 1 <= train.batch_global < ranks:
+        yield Problem(
+            ("train.batch_global", "run.ranks"),
+            f"train.batch_global = {train.batch_global}: is smaller than the {ranks} ranks that share it. "
+            f"Give at least {ranks}, or fewer ranks.",
+        )
+    fixed = {"strong": "batch_global", "weak": "batch_per_rank"}
+    other = {"strong": "batch_per_rank", "weak": "batch_global"}
+    if run.scaling in fixed and getattr(train, fixed[run.scaling]) is None and getattr(train, other[run.scaling]):
+        yield Problem(
+            ("run.scaling", "train.batch_global", "train.batch_per_rank"),
+            f'run.scaling = "{run.scaling}": keeps train.{fixed[run.scaling]} fixed, '
+            f"but train.{other[run.scaling]} is given. Give train.{fixed[run.scaling]} in its place.",
+        )
+    if 0 <= train.seed <= MAX_SEED < train.seed + run.repeats - 1:
+        yield Problem(
+            ("train.seed", "run.repeats"),
+            f"train.seed = {train.seed}: the last of {run.repeats} repeats would have a seed above {MAX_SEED}.",
+        )
+
+
+def _exactly_one(train: TrainSettings, one: str, other: str, what: str) -> Iterator[Problem]:
+    about = (f"train.{one}", f"train.{other}")
+    given = [key for key in (one, other) if getattr(train, key) is not None]
+    if not given:
+        yield Problem(about, f"[train] says nothing about {what}: give {one} or {other}.")
+    elif len(given) == 2:
+        yield Problem(about, f"train.{one} and train.{other} are both given: leave one of them out.")
+
+
+def _least(path: str, value: int | None, least: int, most: int | None = None) -> Iterator[Problem]:
+    if value is None or (value >= least and (most is None or value <= most)):
+        return
+    limits = f"{least} or more" if most is None else f"from {least} to {most}"
+    yield Problem((path,), f"{path} = {value}: must be {limits}.")
+
+
+def _known(path: str, kind: str, name: str) -> Iterator[Problem]:
+    if name not in catalog.names(kind):
+        yield Problem((path,), f"{path} = {shown(name)}: {_unknown(kind, name)}")
+
+
+def _one_of(path: str, value: str, allowed: tuple[str, ...]) -> Iterator[Problem]:
+    if value not in allowed:
+        yield Problem((path,), f"{path} = {shown(value)}: must be {' or '.join(map(shown, allowed))}.")
+
+
+def _unknown(kind: str, name: str) -> str:
+    known = catalog.names(kind)
+    near = catalog.nearest(name, known)
+    hint = f" Did you mean {shown(near)}?" if near else ""
+    return f"there is no such {kind}.{hint} Known: {', '.join(known)}."

@@ -1,0 +1,106 @@
+"""A study folder -> its study, points and finished runs: all that a report is made of.
+
+Reads that folder alone and writes nothing: the study file, the data and the model may be gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline.errors import FolderError, StorageError
+from paceline.records.codec import read_record
+from paceline.records.folder import RunFolder, StudyFolder
+from paceline.records.run import Machine, Manifest, RunResult
+from paceline.records.study import Point, Run, Study
+from paceline.studies import bookkeeping
+from paceline.studies.expand import schedule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRun:
+    """A run with its result."""
+
+    result: RunResult
+    folder: RunFolder
+    manifest: Manifest
+    machine: Machine | None
+    """None where `machine.json` is missing or damaged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """What a study folder holds."""
+
+    study: Study
+    points: tuple[Point, ...]
+    """In the order of the study file."""
+    runs: tuple[FinishedRun, ...]
+    """By point, then by number."""
+    machine: Machine | None
+    """Of the first finished run."""
+    failures: dict[str, str]
+    """point_id -> why runs of it are missing."""
+    commit: str | None
+    """Paceline's, of the finished runs; several are separated by commas."""
+
+
+def collect(folder: Path) -> Collected:
+    """The study in a folder, as far as it has come; FolderError where there is none."""
+    place = _study_folder(folder)
+    known = read_record(place.points_file, bookkeeping.StudyPoints)
+    runs: list[FinishedRun] = []
+    failures: dict[str, str] = {}
+    for point in known.points:
+        for run in schedule([point], known.study.run.repeats):
+            where = place.run(point.point_id, run.number)
+            finished, reason = _finished(where, run)
+            if finished is not None:
+                runs.append(finished)
+            elif reason is not None:
+                failures.setdefault(point.point_id, reason)
+    return Collected(
+        study=known.study,
+        points=known.points,
+        runs=tuple(runs),
+        machine=next((run.machine for run in runs if run.machine is not None), None),
+        failures=failures,
+        commit=", ".join(dict.fromkeys(run.manifest.commit for run in runs if run.manifest.commit)) or None,
+    )
+
+
+def _study_folder(folder: Path) -> StudyFolder:
+    if not bookkeeping.is_study(folder):
+        missing, foreign = f"There is no folder {folder}.", f"{folder} is not a study: it has no study.toml."
+        raise FolderError(
+            foreign if folder.exists() else missing,
+            right="A report is made from the folder of a study.",
+            next="paceline study makes one.",
+        )
+    place = StudyFolder(folder)
+    if not place.points_file.exists():
+        raise FolderError(
+            f"The study in {folder} was stopped before its first run.",
+            right="There is nothing to report yet.",
+            next=f"Continue it: paceline study {place.study} --out {folder}",
+        )
+    return place
+
+
+def _finished(folder: RunFolder, run: Run) -> tuple[FinishedRun | None, str | None]:
+    """A finished run, or why it is missing; neither where it was just not run yet."""
+    try:
+        done = bookkeeping.finished(folder, run)
+    except StorageError as error:
+        return None, error.what
+    if done is None:
+        failure = bookkeeping.failure_of(folder)
+        return None, failure.message if failure else None
+    return FinishedRun(result=done.result, folder=folder, manifest=done.manifest, machine=_machine(folder)), None
+
+
+def _machine(folder: RunFolder) -> Machine | None:
+    try:
+        return read_record(folder.machine, Machine)
+    except StorageError:
+        return None

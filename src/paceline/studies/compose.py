@@ -1,0 +1,126 @@
+"""The records of one run, put together: the manifest before it, the result after it."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from paceline import units
+from paceline.errors import RankError
+from paceline.identity import versions
+from paceline.launch.base import Outcome, Placement
+from paceline.records.run import Epoch, Manifest, RankReport, RunResult
+from paceline.records.study import Run
+
+
+def new_manifest(
+    run: Run, *, study: str, data_folder: Path, model_file: Path | None, placement: Placement, attempt: int
+) -> Manifest:
+    """Everything the ranks of a run are told; its clock starts now."""
+    return Manifest(
+        study=study,
+        point_id=run.point.point_id,
+        point=run.point,
+        run=run.number,
+        seed=run.seed,
+        data_folder=str(data_folder.absolute()),
+        model_file=None if model_file is None else str(model_file),
+        cores=placement.cores,
+        placement=placement.text,
+        launched_at_ns=time.monotonic_ns(),
+        launched_at=now(),
+        attempt=attempt,
+        versions=versions(),
+        commit=commit(),
+    )
+
+
+def run_result(manifest: Manifest, outcome: Outcome, *, oversubscribed: bool) -> RunResult:
+    """What a run came to, from what its ranks say; RankError where they contradict one another."""
+    reports = sorted(outcome.reports, key=lambda report: report.rank)
+    first = _complete(manifest, reports)
+    wall_s = units.seconds(outcome.ended_at_ns - manifest.launched_at_ns)
+    assert first.test_loss is not None and first.test_accuracy is not None
+    assert first.parameters is not None and first.weights_sha256 is not None
+    return RunResult(
+        point_id=manifest.point_id,
+        run=manifest.run,
+        seed=manifest.seed,
+        ranks=manifest.point.ranks,
+        attempt=manifest.attempt,
+        launched_at=manifest.launched_at,
+        launched_at_ns=manifest.launched_at_ns,
+        total_s=wall_s if first.resumed_from_step is None else None,
+        wall_s=wall_s,
+        epochs=tuple(_slowest(lines) for lines in zip(*(report.epochs for report in reports), strict=True)),
+        test_loss=first.test_loss,
+        test_accuracy=first.test_accuracy,
+        parameters=first.parameters,
+        load_s=max(report.load_s or 0.0 for report in reports),
+        steps=first.steps,
+        weights_sha256=first.weights_sha256,
+        oversubscribed=oversubscribed,
+        device=outcome.reports[0].device.split(":")[0],
+        resumed_from_step=first.resumed_from_step,
+        resume_note=first.resume_note,
+    )
+
+
+def _complete(manifest: Manifest, reports: Sequence[RankReport]) -> RankReport:
+    """Rank 0's report, once all ranks have said all there is to say and agree."""
+    if [report.rank for report in reports] != list(range(manifest.point.ranks)):
+        found = ", ".join(str(report.rank) for report in reports) or "none"
+        raise _doubtful(manifest, f"{manifest.point.ranks} ranks were started, but reports came from: {found}.")
+    first = reports[0]
+    for report in reports:
+        wanted = (report.test_loss, report.test_accuracy, report.parameters, report.load_s, report.weights_sha256)
+        if report.status != "done" or any(value is None for value in wanted):
+            raise _doubtful(manifest, f"Rank {report.rank} ended without a complete report.")
+        if report.weights_sha256 != first.weights_sha256:
+            raise _doubtful(manifest, f"Rank {report.rank} ended with other weights than rank 0.")
+        if (report.steps, [line.epoch for line in report.epochs]) != (first.steps, [e.epoch for e in first.epochs]):
+            raise _doubtful(manifest, f"Rank {report.rank} took {report.steps} steps, rank 0 took {first.steps}.")
+    return first
+
+
+def _doubtful(manifest: Manifest, what: str) -> RankError:
+    return RankError(
+        f"{what} (run {manifest.run} of {manifest.point_id})",
+        right="All ranks of a run have to end with the same weights after the same steps: no result was kept.",
+        next="Run it again with --set run.strategy=flat; if that helps, the strategy or the model is at fault "
+        "(a model that draws its weights without torch's seed, for instance).",
+    )
+
+
+def _slowest(lines: Sequence[Epoch]) -> Epoch:
+    """Rank 0's line of an epoch with the times of the slowest rank: a step is over when it is over everywhere."""
+    return replace(
+        lines[0],
+        epoch_s=max(line.epoch_s for line in lines),
+        evaluate_s=max(line.evaluate_s for line in lines),
+        resumed=any(line.resumed for line in lines),
+    )
+
+
+def now() -> str:
+    """The wall-clock time, ISO 8601 with its zone."""
+    return datetime.now().astimezone().isoformat(timespec="milliseconds")
+
+
+@functools.cache
+def commit() -> str | None:
+    """The commit of Paceline's own checkout, `-dirty` where files were changed since; None outside of one."""
+    checkout = Path(__file__).parents[3]
+    if not (checkout / ".git").exists():  # a file in a worktree
+        return None
+    command = ("git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None

@@ -1,0 +1,98 @@
+"""The sections and keys of a study file, taken from the records, and what is said about a wrong one."""
+
+from __future__ import annotations
+
+import types
+import typing
+from dataclasses import dataclass
+
+from paceline.catalog import nearest
+from paceline.records.study import DataSettings, ModelSettings, RunSettings, Study, TrainSettings
+from paceline.studies.toml_text import toml_value
+
+SECTIONS: dict[str, type] = {"data": DataSettings, "model": ModelSettings, "train": TrainSettings, "run": RunSettings}
+
+_WORDS = {
+    str: "text in quotes",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    tuple: "a list of whole numbers",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake in a study file."""
+
+    about: tuple[str, ...]
+    """The key that is wrong, then those that were meant by it; or all that a mistake between several keys rests on."""
+    text: str
+
+
+def _plain_type(hint: typing.Any) -> type:
+    """The type behind `X | None`, with a tuple's items left out."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        hint = next(argument for argument in typing.get_args(hint) if argument is not type(None))
+    return typing.get_origin(hint) or hint
+
+
+def _keys() -> dict[str, dict[str, type]]:
+    texts = {key: hint for key, hint in typing.get_type_hints(Study).items() if hint is str}
+    keys = {"study": texts} | {section: typing.get_type_hints(cls) for section, cls in SECTIONS.items()}
+    keys["model"].pop("options")  # whatever else stands in [model] is an option
+    return {section: {key: _plain_type(hint) for key, hint in hints.items()} for section, hints in keys.items()}
+
+
+KEYS: dict[str, dict[str, type]] = _keys()
+"""section -> key -> str, int, float, bool or tuple (of int)."""
+
+
+def open_section(section: str) -> bool:
+    """Whether a section takes keys that are not known here: `[model]`, whose options are the model's own."""
+    return section == "model"
+
+
+def unknown_section(name: str, keys: typing.Iterable[str]) -> Problem:
+    """What is said about `[trian]`, which has these keys: those of `[train]` that were meant are then not missing."""
+    near = nearest(name, tuple(KEYS))
+    if near:
+        meant = tuple(f"{near}.{nearest(key, tuple(KEYS[near])) or key}" for key in keys)
+        return Problem(about=(name, *meant), text=f"[{name}]: there is no such section. Did you mean [{near}]?")
+    return Problem(about=(name,), text=f"[{name}]: there is no such section. There are {_listed(KEYS, '[{}]')}.")
+
+
+def unknown_key(section: str, key: str) -> Problem:
+    """What is said about `train.epoch`."""
+    path, known = f"{section}.{key}", KEYS[section]
+    near = nearest(key, tuple(known))
+    if near:
+        return Problem((path, f"{section}.{near}"), f"{path}: there is no such key. Did you mean {section}.{near}?")
+    elsewhere = home(key)
+    if elsewhere:
+        return Problem((path, elsewhere), f"{path}: there is no such key here. Did you mean {elsewhere}?")
+    return Problem((path,), f"{path}: there is no such key. [{section}] takes {_listed(known)}.")
+
+
+def home(key: str) -> str | None:
+    """The path of a key that was given without its section, or in a wrong one; None where there is none."""
+    paths = {f"{section}.{known}": known for section, keys in KEYS.items() for known in keys}
+    near = nearest(key, tuple(paths.values()))
+    found = [path for path, known in paths.items() if known == near]
+    return found[0] if len(found) == 1 else None
+
+
+def wrong_type(section: str, key: str, value: object) -> Problem:
+    """What is said about `train.lr = "0.1"`."""
+    path, words = f"{section}.{key}", _WORDS[KEYS[section][key]]
+    return Problem((path,), f"{path} = {shown(value)}: must be {words}.")
+
+
+def shown(value: object) -> str:
+    """A value as the study file has it, cut where it is long."""
+    text = toml_value(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _listed(names: typing.Iterable[str], form: str = "{}") -> str:
+    return ", ".join(form.format(name) for name in names)

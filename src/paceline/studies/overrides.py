@@ -1,0 +1,92 @@
+"""`--set train.lr=0.01`: values that take the place of a study file's.
+
+The value is read as TOML; where that fails, or where the key takes text, it is taken as it stands,
+so that `run.strategy=flat` needs no quotes. A list may be given without brackets.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from paceline.studies.files import absolute_dataset, absolute_model, data_path, model_path
+from paceline.studies.keys import KEYS, Problem, home, open_section, unknown_key, unknown_section
+
+Tables = dict[str, Any]
+
+# Of each pair a study has one; overriding one of them means it, and not both.
+_RIVALS = (("train.batch_global", "train.batch_per_rank"), ("train.epochs", "train.steps"))
+
+
+def overridden(tables: Tables, overrides: Mapping[str, str] | Sequence[str]) -> tuple[Tables, list[Problem]]:
+    """The tables of a study file with the overrides in place, and what is wrong with those."""
+    result = {name: dict(table) if isinstance(table, dict) else table for name, table in tables.items()}
+    values, problems = _parsed(overrides)
+    for path, text in values.items():
+        section, key = path.split(".", 1)
+        table = result.setdefault(section, {})
+        if isinstance(table, dict):  # what else stands there is reported as it is
+            table[key] = _value(section, key, text)
+            for rival in _rivals(path, values):
+                table.pop(rival.split(".", 1)[1], None)
+    return result, problems
+
+
+def _parsed(overrides: Mapping[str, str] | Sequence[str]) -> tuple[dict[str, str], list[Problem]]:
+    """path -> text of every override that names a key, and a problem for every other."""
+    if isinstance(overrides, Mapping):
+        overrides = [f"{path}={text}" for path, text in overrides.items()]
+    values: dict[str, str] = {}
+    problems: list[Problem] = []
+    for override in overrides:
+        path, equals, text = override.partition("=")
+        path = path.strip()
+        section, dot, key = path.partition(".")
+        if not equals or not path:
+            problems.append(Problem((override,), f"--set {override}: must be section.key=value, e.g. train.lr=0.01."))
+        elif not dot:
+            meant = home(path)
+            hint = f"Did you mean {meant}={text}?" if meant else "It has to begin with a section, e.g. train.lr=0.01."
+            problems.append(Problem((path, meant or path), f"--set {override}: no section is named. {hint}"))
+        elif section not in KEYS:
+            problems.append(unknown_section(section, [key]))
+        elif key not in KEYS[section] and not open_section(section):
+            problems.append(unknown_key(section, key))
+        else:
+            values[path] = text.strip()
+    return values, problems
+
+
+def _value(section: str, key: str, text: str) -> object:
+    kind = KEYS[section].get(key)
+    value = toml_or_text(f"[{text}]" if kind is tuple and not text.startswith("[") else text)
+    if kind is str and not isinstance(value, str):
+        value = text
+    return _from_here(section, key, value) if isinstance(value, str) else value
+
+
+def toml_or_text(text: str) -> object:
+    """A value as TOML reads it: 3 is a number, "3" is not; what TOML cannot read is text."""
+    try:
+        table = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    return table["value"] if list(table) == ["value"] else text
+
+
+def _from_here(section: str, key: str, value: str) -> str:
+    """A file that is named on the command line lies where the command is given, not beside the study file."""
+    if (section, key) == ("data", "dataset"):
+        path, whole = data_path(value, Path.cwd()), absolute_dataset(value, Path.cwd())
+    elif (section, key) == ("model", "name"):
+        path, whole = model_path(value, Path.cwd()), absolute_model(value, Path.cwd())
+    else:
+        return value
+    return whole if path is not None and os.path.exists(path) else value
+
+
+def _rivals(path: str, given: Mapping[str, str]) -> list[str]:
+    return [other for pair in _RIVALS if path in pair for other in pair if other != path and other not in given]

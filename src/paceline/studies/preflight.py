@@ -1,0 +1,65 @@
+"""Does the model build and fit the data? Asked in a process of its own, before any rank starts.
+
+A user's model runs the user's code, and needs torch: neither belongs into the process of the study.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from paceline.errors import ModelError
+from paceline.identity import PARENT_PID, inherited_environment
+from paceline.launch.child import python, thread_environment
+from paceline.records.codec import write_record
+from paceline.records.run import Manifest
+
+COMMAND = python("-m", "paceline.train.preflight")
+TIMEOUT_S = 120.0
+
+
+def check_model(manifest: Manifest, *, command: tuple[str, ...] = COMMAND, timeout_s: float = TIMEOUT_S) -> None:
+    """Raise ModelError with what is wrong with the model of a manifest; costs the import of torch."""
+    with tempfile.TemporaryDirectory(prefix="paceline-preflight-") as folder:
+        path = Path(folder) / "manifest.json"
+        write_record(path, manifest)
+        answer = _answer((*command, str(path)), manifest, timeout_s)
+    if answer.get("ok") is not True:
+        raise ModelError(
+            str(answer.get("error") or "The model was refused without a reason."),
+            right=str(answer.get("right") or ""),
+            next=str(answer.get("next") or ""),
+        )
+
+
+def _answer(command: tuple[str, ...], manifest: Manifest, timeout_s: float) -> dict[str, object]:
+    threads = thread_environment(manifest.point.threads)
+    environment = inherited_environment() | threads | {PARENT_PID: str(os.getpid())}
+    name = manifest.point.model.name
+    alone = f"Try it alone: python {manifest.model_file}" if manifest.model_file else "paceline doctor"
+    try:
+        done = subprocess.run(
+            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ModelError(
+            f"The model {name!r} was not built within {timeout_s:.0f} s.",
+            right="Building it and one pass over two samples should take seconds.",
+            next=alone,
+        ) from error
+    try:
+        answer = json.loads(done.stdout.decode(errors="replace").strip().splitlines()[-1])
+        if isinstance(answer, dict):
+            return answer
+    except (ValueError, IndexError):
+        pass  # it ended before it could answer: its last words are all there is
+    words = done.stderr.decode(errors="replace").strip().splitlines()[-12:]
+    ended = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
+    raise ModelError(
+        "\n".join([f"Checking the model {name!r} ended with {ended}.", *(f"  {line}" for line in words)]),
+        right="It is built and given two samples before any rank starts.",
+        next=alone,
+    )

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+
+from paceline.data.store import prepare
+from paceline.errors import ModelError
+from paceline.records.run import Manifest
+from paceline.records.study import DataSettings, ModelSettings, Point, TrainSettings
+from paceline.train.preflight import checked
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    cache = tmp_path_factory.mktemp("cache")
+    return prepare(DataSettings(dataset="digits"), base=cache, cache=cache)
+
+
+@pytest.fixture
+def ask(digits, tmp_path):
+    def ask(text: str = "", *, name: str = "mine.py:build", ranks: int = 2, strategy: str = "ddp") -> dict:
+        file = tmp_path / "mine.py"
+        file.write_text("import torch\nfrom torch import nn\n" + text)
+        point = Point(
+            data=DataSettings(dataset="digits"),
+            data_digest=digits.dataset.digest,
+            model=ModelSettings(name=name),
+            model_digest="",
+            train=TrainSettings(batch_global=64, epochs=1),
+            ranks=ranks,
+            strategy=strategy,
+            device="cpu",
+        )
+        manifest = Manifest(
+            study="s",
+            point_id=point.point_id,
+            point=point,
+            run=1,
+            seed=0,
+            data_folder=str(digits.folder),
+            model_file=str(file) if text else None,
+            cores=None,
+            placement="",
+            launched_at_ns=0,
+            launched_at="",
+        )
+        return checked(manifest)
+
+    return ask
+
+
+def test_a_model_that_fits_is_counted(ask):
+    assert ask(name="mlp") == {"ok": True, "parameters": 64 * 32 + 32 + 32 * 10 + 10}
+
+
+LINEAR = "def build():\n    return nn.Sequential(nn.Flatten(), nn.Linear({inputs}, {outputs}))\n"
+SPARE = """
+class Spare(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used, self.spare = nn.Linear(64, 10), nn.Linear(3, 3)
+    def forward(self, x):
+        return self.used(x.flatten(1))
+build = Spare
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (LINEAR.format(inputs=65, outputs=10), "does not fit digits, images of 8×8×1"),
+        (LINEAR.format(inputs=64, outputs=9), "returns (2, 9) for 2 images"),
+        ("def build():\n    return nn.Flatten()\n", "has no parameter to train"),
+        (SPARE, "does not depend on parameter 'spare.weight'"),
+    ],
+)
+def test_a_model_that_does_not_fit_is_told_what_would(ask, text, sentence):
+    with pytest.raises(ModelError) as caught:
+        ask(text)
+    assert sentence in caught.value.what
+
+
+def test_a_parameter_without_gradient_hinders_ddp_alone(ask):
+    assert ask(SPARE, strategy="flat")["ok"]
+    assert ask(SPARE, ranks=1)["ok"]
