@@ -25,13 +25,13 @@ from pathlib import Path
 from bench.memory import rss_anon_bytes
 from paceline.analyze.stats import median_interval, ratio_interval
 from paceline.data.store import prepare
+from paceline.identity import local_environment
 from paceline.launch.machine import this_machine
 from paceline.records.results import Interval
 from paceline.records.study import DataSettings
 from paceline.units import bytes_text, interval_text, number_text
 
 ROOT = Path(__file__).parent.parent
-SAMPLES, BATCH, EPOCHS = 12_000, 128, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +71,23 @@ def loop_claims(data: Path, rounds: int) -> list[Claim]:
 
 
 def rank_claims(data: Path, rounds: int) -> list[Claim]:
-    """Two ranks against one, and against a bare DDP script: whole runs that take turns."""
-    times: dict[str, list[float]] = {"one": [], "two": [], "bare": [], "again": []}
-    with tempfile.TemporaryDirectory() as scratch:
-        for number in range(rounds):
-            print(f"round {number + 1} of {rounds}", file=sys.stderr)
-            measure = {
-                "one": lambda n=number: _study_epoch_s(1, Path(scratch) / f"one-{n}"),
-                "two": lambda n=number: _study_epoch_s(2, Path(scratch) / f"two-{n}"),
-                "bare": lambda: _bare_ddp_epoch_s(data),
-                "again": lambda n=number: _study_epoch_s(1, Path(scratch) / f"again-{n}"),
-            }
-            for name in measure if number % 2 else reversed(measure):
-                times[name].append(measure[name]())
-    speedup = ratio_interval(times["one"], times["two"])
-    against_bare = ratio_interval(times["bare"], times["two"])
+    """Two ranks against one, and against bare DDP: blocks that take turns in one pair of processes."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-m", "bench.rank_speed", str(data), str(3 * rounds)],
+            cwd=ROOT,
+            env=os.environ | local_environment(rank, 2, store_port=port, store_fd=None, parent_pid=os.getpid()),
+            stdout=subprocess.PIPE,
+        )
+        for rank in range(2)
+    ]
+    said = [rank.communicate(timeout=1800)[0] for rank in ranks]
+    rates = json.loads(said[0])
+    speedup = ratio_interval(rates["two"], rates["one"])
+    against_bare = ratio_interval(rates["two"], rates["bare"])
     efficiency = Interval(
         median=speedup.median / 2,
         low=speedup.low / 2,
@@ -95,9 +97,9 @@ def rank_claims(data: Path, rounds: int) -> list[Claim]:
     )
     return [
         Claim(
-            "noise floor of runs",
-            "one rank's epoch against that of the same run again",
-            _ratio(ratio_interval(times["one"], times["again"])),
+            "noise floor of ranks",
+            "one rank alone against the same again",
+            _ratio(ratio_interval(rates["one"], rates["again"])),
             "1",
             True,
         ),
@@ -140,7 +142,7 @@ def memory_claims() -> list[Claim]:
     watcher.start()
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            _study_epoch_s(2, Path(scratch) / "memory", samples=60_000, epochs=1)
+            _train(2, Path(scratch) / "memory", samples=60_000, epochs=1)
     finally:
         over.set()
         watcher.join()
@@ -156,28 +158,12 @@ def memory_claims() -> list[Claim]:
     ]
 
 
-def _study_epoch_s(ranks: int, out: Path, *, samples: int = SAMPLES, epochs: int = EPOCHS) -> float:
-    """Seconds of an epoch after the first, by a run of the default study."""
+def _train(ranks: int, out: Path, *, samples: int, epochs: int) -> None:
+    """One run of the default study."""
     settings = [f"data.train_samples={samples}", f"train.epochs={epochs}"]
     command = [sys.executable, "-m", "paceline", "study", "mnist-scaling", "--ranks", str(ranks), "--repeats", "1"]
     command += [word for setting in settings for word in ("--set", setting)] + ["--out", str(out), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)["points"][0]["epoch_s"]["median"]
-
-
-def _bare_ddp_epoch_s(data: Path) -> float:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    cores = sorted(os.sched_getaffinity(0))
-    script = ROOT / "bench" / "peers" / "bare_ddp.py"
-    words = [str(word) for word in (2, port, data, SAMPLES, BATCH, EPOCHS)]
-    ranks = [
-        subprocess.Popen([sys.executable, str(script), str(rank), *words, str(cores[rank])], stdout=subprocess.PIPE)
-        for rank in range(2)
-    ]
-    epochs = [[float(line) for line in rank.communicate(timeout=300)[0].split()] for rank in ranks]
-    return statistics.median(max(pair) for pair in list(zip(*epochs, strict=True))[1:])
+    subprocess.run(command, capture_output=True, check=True)
 
 
 def _ratio(interval: Interval) -> str:
@@ -206,8 +192,8 @@ Made by `make bench` on {time.strftime("%Y-%m-%d")}. Load average of the machine
 - Machine: {facts.cpu}, {facts.cores} cores, {bytes_text(facts.memory_bytes)} of memory, {platform.system()}, {gpus}.
 - Versions: Python {platform.python_version()}, torch {version("torch")}, Paceline {version("paceline")}.
 - Protocol: both sides of a ratio take turns within one run. The loop: blocks of 30 steps in one process pinned to one
-  core, {3 * rounds} rounds. Ranks: whole runs of the default study with {EPOCHS} epochs, the first left out,
-  {rounds} rounds.
+  core. Ranks: blocks of 20 steps in one pair of processes, each pinned to a core, global batch 128; one rank alone
+  while the other sleeps in a barrier. {3 * rounds} rounds each.
   Beside each ratio of medians stands the interval of the paired ratios (docs/glossary.md: interval).
 - Noise floor: how far the ratio of a thing to itself is from 1.
 - Memory: RssAnon of /proc, sampled ten times a second, the larger of two ranks.

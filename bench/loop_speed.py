@@ -14,20 +14,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
+import numpy as np
+import torch
 
-from bench.peers.plain_loop import PlainLoop  # noqa: E402
-from paceline.data.cache import open_dataset  # noqa: E402
-from paceline.data.store import split  # noqa: E402
-from paceline.identity import this_rank  # noqa: E402
-from paceline.records.folder import RunFolder  # noqa: E402
-from paceline.records.run import Manifest  # noqa: E402
-from paceline.records.study import DataSettings, ModelSettings, Point, TrainSettings  # noqa: E402
-from paceline.train import loop  # noqa: E402
-from paceline.train.session import Session  # noqa: E402
+from bench.peers.plain_loop import PlainLoop
+from paceline.data.cache import open_dataset
+from paceline.data.store import split
+from paceline.identity import Identity, this_rank
+from paceline.records.folder import RunFolder
+from paceline.records.run import Manifest
+from paceline.records.study import DataSettings, ModelSettings, Point, TrainSettings
+from paceline.train import loop
+from paceline.train.session import Session
 
 BATCH = 128
 SAMPLES = 12_000
@@ -35,15 +34,15 @@ BLOCK = 30
 """Steps of one block: about a second."""
 
 
-def ours(data: Path, scratch: Path) -> Callable[[int], None]:
-    """Our loop, probe and all, as a function that takes so many steps."""
+def our_rank(data: Path, scratch: Path, identity: Identity) -> loop.Rank:
+    """A rank of the default study, as the worker makes it."""
     point = Point(
         data=DataSettings(dataset="mnist", train_samples=SAMPLES),
         data_digest="",
         model=ModelSettings(name="cnn-690k"),
         model_digest="",
         train=TrainSettings(batch_global=BATCH, epochs=1_000),
-        ranks=1,
+        ranks=identity.size,
     )
     manifest = Manifest(
         study="bench",
@@ -59,9 +58,14 @@ def ours(data: Path, scratch: Path) -> Callable[[int], None]:
         launched_at="",
     )
     mapped = open_dataset(data)
-    session = Session(this_rank(), RunFolder(scratch), manifest, time.monotonic_ns())
+    session = Session(identity, RunFolder(scratch), manifest, time.monotonic_ns())
     rank = session.rank(mapped, split(mapped.dataset, point.data))
     rank.model.train()
+    return rank
+
+
+def our_steps(rank: loop.Rank) -> Callable[[int], None]:
+    """Our loop, probe and all, as a function that takes so many steps."""
 
     def steps(count: int) -> None:
         for _ in range(count):
@@ -82,10 +86,11 @@ def plain(data: Path) -> Callable[[int], None]:
 
 def main() -> None:
     data, rounds = Path(sys.argv[1]), int(sys.argv[2])
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     torch.set_num_threads(1)
     rates: dict[str, list[float]] = {"ours": [], "plain": []}
     with tempfile.TemporaryDirectory() as scratch:
-        loops = {"ours": ours(data, Path(scratch)), "plain": plain(data)}
+        loops = {"ours": our_steps(our_rank(data, Path(scratch), this_rank())), "plain": plain(data)}
         for steps in loops.values():
             steps(BLOCK)
         for number in range(rounds):

@@ -1,73 +1,61 @@
-"""Peer: a DDP script with every trick of our loop in it and nothing else: no probe, no records.
+"""Peer: a DDP loop with every trick of ours in it and nothing else: no probe, no records, no metrics.
 
-    python bare_ddp.py RANK SIZE PORT DATA_FOLDER SAMPLES BATCH EPOCHS CORE
-
-Prints the seconds of each epoch. The same tricks: mapped uint8 batches, channels_last, fused Adam,
-pooling before ReLU, gradients as views of DDP's buckets.
+The same tricks: mapped uint8 batches, channels_last, fused Adam, pooling before ReLU, gradients as
+views of DDP's buckets, and one large bucket for a small model.
 """
 
 from __future__ import annotations
 
-import os
-import sys
-import time
 from pathlib import Path
 
-os.environ |= {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-rank, size, port = (int(word) for word in sys.argv[1:4])
-data = Path(sys.argv[4])
-num_samples, batch_global, epochs, core = (int(word) for word in sys.argv[5:9])
-os.sched_setaffinity(0, {core})
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.nn.parallel import DistributedDataParallel
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
-from torch import nn  # noqa: E402
-from torch.nn import functional  # noqa: E402
-from torch.nn.parallel import DistributedDataParallel  # noqa: E402
+SAMPLES = 12_000
 
-torch.set_num_threads(1)
-torch.set_num_interop_threads(1)
-torch.manual_seed(1)
-store = dist.TCPStore("127.0.0.1", port, size, is_master=rank == 0)
-dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
 
-images = torch.from_numpy(np.load(data / "train-images.npy", mmap_mode="c"))
-labels = torch.from_numpy(np.load(data / "train-labels.npy", mmap_mode="c"))
-model = nn.Sequential(
-    nn.Conv2d(1, 32, 3),
-    nn.MaxPool2d(2),
-    nn.ReLU(inplace=True),
-    nn.Conv2d(32, 128, 3),
-    nn.MaxPool2d(2),
-    nn.ReLU(inplace=True),
-    nn.Conv2d(128, 256, 3),
-    nn.MaxPool2d(2),
-    nn.ReLU(inplace=True),
-    nn.Flatten(),
-    nn.Dropout(0.25),
-    nn.Linear(256, 1000),
-    nn.ReLU(inplace=True),
-    nn.Linear(1000, 100),
-    nn.ReLU(inplace=True),
-    nn.Linear(100, 10),
-).to(memory_format=torch.channels_last)
-ddp = DistributedDataParallel(model, gradient_as_bucket_view=True)
-optimizer = torch.optim.Adam(model.parameters(), lr=0.001, fused=True)
-per_rank = batch_global // size
+class BareDdp:
+    """Trains step by step, for as long as it is asked to."""
 
-for epoch in range(epochs):
-    order = torch.from_numpy(np.random.default_rng(epoch).permutation(num_samples))
-    dist.barrier()
-    started = time.perf_counter()
-    for first in range(0, num_samples - batch_global + 1, batch_global):
-        mine = order[first + rank * per_rank : first + (rank + 1) * per_rank]
-        x = images.index_select(0, mine).float().mul_(1 / 255 / 0.3081).add_(-0.1307 / 0.3081).permute(0, 3, 1, 2)
-        y = labels.index_select(0, mine)
-        functional.cross_entropy(ddp(x), y).backward()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-    trained = (num_samples // batch_global) * batch_global
-    # Scaled to the samples that our loop trains on, which leaves no remainder out.
-    print((time.perf_counter() - started) * num_samples / trained, flush=True)
-dist.destroy_process_group()
+    def __init__(self, data: Path, rank: int, size: int, batch_global: int) -> None:
+        self._images = torch.from_numpy(np.load(data / "train-images.npy", mmap_mode="c"))
+        self._labels = torch.from_numpy(np.load(data / "train-labels.npy", mmap_mode="c"))
+        self._rank, self._per_rank, self._batch = rank, batch_global // size, batch_global
+        self._model = nn.Sequential(
+            nn.Conv2d(1, 32, 3),
+            nn.MaxPool2d(2),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(32, 128, 3),
+            nn.MaxPool2d(2),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(128, 256, 3),
+            nn.MaxPool2d(2),
+            nn.ReLU(inplace=True),
+            nn.Flatten(),
+            nn.Dropout(0.25),
+            nn.Linear(256, 1000),
+            nn.ReLU(inplace=True),
+            nn.Linear(1000, 100),
+            nn.ReLU(inplace=True),
+            nn.Linear(100, 10),
+        ).to(memory_format=torch.channels_last)
+        self._ddp = DistributedDataParallel(self._model, gradient_as_bucket_view=True, bucket_cap_mb=25)
+        self._optimizer = torch.optim.Adam(self._model.parameters(), lr=0.001, fused=True)
+        self._order = torch.from_numpy(np.random.default_rng(0).permutation(SAMPLES))
+        self._at = 0
+
+    def steps(self, count: int) -> None:
+        for _ in range(count):
+            if self._at + self._batch > SAMPLES:
+                self._at = 0
+            first = self._at + self._rank * self._per_rank
+            mine = self._order[first : first + self._per_rank]
+            self._at += self._batch
+            images = self._images.index_select(0, mine).float().mul_(1 / 255 / 0.3081).add_(-0.1307 / 0.3081)
+            labels = self._labels.index_select(0, mine)
+            functional.cross_entropy(self._ddp(images.permute(0, 3, 1, 2)), labels).backward()
+            self._optimizer.step()
+            self._optimizer.zero_grad(set_to_none=True)

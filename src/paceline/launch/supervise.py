@@ -6,7 +6,7 @@
           └── nap ◀── progress of the slowest
 
 Knows nothing of how ranks were started: a launcher brings them as `LiveRank`, and the clock and the nap
-with them. A look costs one small file read per rank, twenty times a second.
+with them. A look costs one small file read per rank, five times a second.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from paceline.records.folder import RunFolder
 from paceline.records.pulse import Pulse, pulse
 from paceline.records.run import RankReport
 
-LOOK_S = 0.05
+LOOK_S = 0.2
+"""Between two looks, while nothing ends: each costs the ranks' cores a little."""
 GRACE_S = 0.3
 """How long the others may take to report after a first bad end."""
 BLAME_GRACE_S = 1.0

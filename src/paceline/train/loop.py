@@ -71,9 +71,9 @@ def train(rank: Rank) -> None:
     """Train from wherever the rank stands to the end."""
     recorder, per_epoch = rank.recorder, rank.batches.steps_per_epoch
     rank.model.train()
-    rank.strategy.warm_up(lambda: _warm_up_pass(rank))
-    if rank.size > 1:
-        with recorder.span("startup"):
+    with recorder.span("startup"):
+        rank.strategy.warm_up(lambda: _warm_up_pass(rank))
+        if rank.size > 1:
             dist.barrier()
     recorder.begin_steps(rank.step, rank.total_steps)
     while rank.step < rank.total_steps:

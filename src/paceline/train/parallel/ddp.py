@@ -27,6 +27,9 @@ class Ddp:
             model,
             device_ids=[device] if device.type == "cuda" else None,
             gradient_as_bucket_view=True,
+            # PyTorch's own, but given: then it holds for the first bucket too, which is 1 MB otherwise. On a CPU a
+            # message takes the core that backward computes on, so that a small one more costs more than it hides.
+            bucket_cap_mb=25,
             # Buffers are taken over by BufferSync, where the time it takes is seen.
             forward_sync_buffers=False,
         )
