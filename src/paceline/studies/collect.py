@@ -38,7 +38,7 @@ class Collected:
     runs: tuple[FinishedRun, ...]
     """By point, then by number."""
     machine: Machine | None
-    """Of the first finished run."""
+    """Of a finished run with the most ranks: one rank alone says nothing of cores and backend."""
     failures: dict[str, str]
     """point_id -> why runs of it are missing."""
     commit: str | None
@@ -63,7 +63,7 @@ def collect(folder: Path) -> Collected:
         study=known.study,
         points=known.points,
         runs=tuple(runs),
-        machine=next((run.machine for run in runs if run.machine is not None), None),
+        machine=next((run.machine for run in sorted(runs, key=_ranks, reverse=True) if run.machine is not None), None),
         failures=failures,
         commit=", ".join(dict.fromkeys(run.manifest.commit for run in runs if run.manifest.commit)) or None,
     )
@@ -97,6 +97,10 @@ def _finished(folder: RunFolder, run: Run) -> tuple[FinishedRun | None, str | No
         failure = bookkeeping.failure_of(folder)
         return None, failure.message if failure else None
     return FinishedRun(result=done.result, folder=folder, manifest=done.manifest, machine=_machine(folder)), None
+
+
+def _ranks(run: FinishedRun) -> int:
+    return run.result.ranks
 
 
 def _machine(folder: RunFolder) -> Machine | None:

@@ -33,7 +33,7 @@ def test_a_folder_tells_everything_alone(go, folder: Path, tmp_path: Path) -> No
     assert [point.ranks for point in found.points] == [1, 2]
     assert [(run.result.ranks, run.result.run) for run in found.runs] == [(1, 1), (1, 2), (2, 1), (2, 2)]
     assert all(run.manifest.point_id == run.result.point_id and run.folder.result.exists() for run in found.runs)
-    assert found.machine == found.runs[0].machine and found.machine is not None
+    assert found.machine == found.runs[2].machine and found.machine is not None
     assert found.failures == {} and found.commit == found.runs[0].manifest.commit
 
 
