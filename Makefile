@@ -35,7 +35,7 @@ lint: venv
 types: venv
 	$(BIN)/pyright
 
-# The fault tests with 25 times their counts: about an hour.
+# The fault tests with 25 times their counts: more than an hour.
 faults: venv
 	FAULTS=25 $(BIN)/python -m pytest tests/faults tests/multiproc --timeout 7200
 

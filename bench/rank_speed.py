@@ -52,7 +52,6 @@ def loops(data: Path, scratch: Path) -> dict[str, Callable[[int], None]]:
     )
     one = our_steps(our_rank(data, scratch / "one", alone))
     rank = our_rank(data, scratch / "two", identity)
-    rank.strategy.warm_up(lambda: None)
     loops.watching = watch_collectives(rank.recorder)
     two = our_steps(rank)
     bare = BareDdp(data, identity.rank, identity.size, BATCH).steps
