@@ -4,12 +4,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: study test venv system lint types faults bench clean
+.PHONY: study test venv engines system lint types faults bench clean
 
 study: venv
 	$(BIN)/paceline study mnist-scaling
 
-test: venv system lint
+test: venv engines system lint
 	$(BIN)/python -m pytest
 
 venv: $(VENV)/installed
@@ -21,11 +21,21 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-# The report is tested in a real browser. Without root on Debian those tests are skipped, with the reason shown.
+# What ranks are put to work with besides this machine's own processes; a study needs it only where it asks for it.
+engines: $(VENV)/engines
+
+$(VENV)/engines: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,mpi,ray]'
+	@touch $@
+
+# The report is tested in a real browser, launchers on a real SLURM, on Open MPI and on hosts that are network
+# namespaces. Without root on Debian those tests are skipped, with the reason shown.
+PROGRAMS := chromium slurmctld slurmd munged sbatch mpiexec.openmpi ip tc
+PACKAGES := chromium slurmctld slurmd munge slurm-client openmpi-bin iproute2
 system:
-	@if ! command -v chromium >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
-		echo "Installing Chromium for the browser tests"; \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	@if ! (for p in $(PROGRAMS); do command -v $$p >/dev/null || exit 1; done) && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+		echo "Installing for the tests: $(PACKAGES)"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(PACKAGES) >/dev/null; \
 	fi
 
 lint: venv

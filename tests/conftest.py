@@ -6,6 +6,11 @@ import os
 
 from hypothesis import settings
 
+from net_hosts import net_hosts as net_hosts
+from ray_cluster import ray_cluster as ray_cluster
+from slurm_cluster import slurm as slurm
+from slurm_cluster import slurm_cluster as slurm_cluster
+
 # No deadline: a shared machine's pauses are not failures. The same examples every time in CI.
 settings.register_profile("suite", deadline=None, max_examples=60, derandomize="CI" in os.environ)
 settings.load_profile("suite")

@@ -11,7 +11,7 @@ from paceline.launch.base import Outcome, Placement, Progress
 from paceline.records.folder import RunFolder
 from paceline.records.run import Epoch, Manifest, RankReport
 from paceline.records.spans import SpanWriter
-from paceline.records.study import Point
+from paceline.records.study import LaunchSettings, Point
 from paceline.records.trace import SPAN_KINDS
 from paceline.studies.execute import execute
 from paceline.studies.load import load_study
@@ -41,7 +41,7 @@ class InstantLauncher:
 
     name = "instant"
 
-    def __init__(self, *, fails_at: int | None = None) -> None:
+    def __init__(self, *, fails_at: int | None = None, settings: LaunchSettings | None = None) -> None:
         self.fails_at = fails_at
         """Ranks of the point that fails."""
 
@@ -50,6 +50,9 @@ class InstantLauncher:
 
     def check(self, point: Point) -> None:
         """Any point can be run."""
+
+    def pending(self, folder: RunFolder) -> None:
+        """No rank outlives this launcher."""
 
     def run(self, folder: RunFolder, manifest: Manifest, *, heartbeat_s: float, progress=lambda progress: None):
         ranks = manifest.point.ranks
@@ -67,8 +70,16 @@ class InstantLauncher:
 class FailingLauncher(InstantLauncher):
     """The point with two ranks fails."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: LaunchSettings | None = None) -> None:
         super().__init__(fails_at=2)
+
+
+class SlowLauncher(InstantLauncher):
+    """Every run takes an hour, as far as its result says."""
+
+    def run(self, folder: RunFolder, manifest: Manifest, *, heartbeat_s: float, progress=lambda progress: None):
+        outcome = super().run(folder, manifest, heartbeat_s=heartbeat_s, progress=progress)
+        return replace(outcome, ended_at_ns=outcome.started_at_ns + 3600 * 10**9)
 
 
 class SmallLauncher(InstantLauncher):
@@ -110,7 +121,7 @@ def write_spans(folder: RunFolder, rank: int, launched_at_ns: int) -> None:
     writer = SpanWriter(folder.rank_spans(rank))
     kinds = [SPAN_KINDS.index(kind) for kind in ("startup", "forward", "backward")]
     starts = [launched_at_ns + 1000 * index for index in range(3)]
-    writer.write([(kind, at, at + 1000, 0, None, -1, -1, None) for kind, at in zip(kinds, starts, strict=True)])
+    writer.write([(kind, at, at + 1000, 0, None, -1, -1, None, -1) for kind, at in zip(kinds, starts, strict=True)])
     writer.close()
 
 

@@ -1,23 +1,25 @@
 """Launching light ranks: manifests for them, a process that launches, and who of them is alive.
 
-python light_launch.py RUN_DIR RANKS [options of light_rank.py]
+python light_launch.py LAUNCHER RUN_DIR RANKS [options of light_rank.py]
+
+LAUNCHER is a name of tests/contract/launchers.py that needs no fixture.
 """
 
+import contextlib
+import os
 import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 import psutil
 
 from paceline.errors import PacelineError
-from paceline.identity import PARENT_PID, this_rank
+from paceline.identity import this_rank
 from paceline.launch.base import Outcome, Progress
-from paceline.launch.local import LocalLauncher
 from paceline.records.codec import write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
-from paceline.records.study import DataSettings, ModelSettings, Point, TrainSettings
+from paceline.records.study import DataSettings, LaunchSettings, ModelSettings, Point, TrainSettings
 
 LIGHT_RANK = Path(__file__).with_name("light_rank.py")
 HOST = this_rank().host
@@ -29,7 +31,7 @@ def light(*options: object) -> tuple[str, ...]:
     return (sys.executable, str(LIGHT_RANK), *map(str, options))
 
 
-def point(ranks: int, *, threads: int = 1, pin: bool = True) -> Point:
+def point(ranks: int, *, threads: int = 1, pin: bool = True, hosts: int = 1) -> Point:
     return Point(
         data=DataSettings(dataset="digits"),
         data_digest="none",
@@ -37,12 +39,18 @@ def point(ranks: int, *, threads: int = 1, pin: bool = True) -> Point:
         model_digest="",
         train=TrainSettings(batch_global=8, epochs=1),
         ranks=ranks,
+        hosts=hosts,
         threads=threads,
         pin=pin,
     )
 
 
-def manifest(point: Point, cores: tuple[tuple[int, ...], ...] | None = None, attempt: int = 1) -> Manifest:
+def manifest(
+    point: Point,
+    cores: tuple[tuple[int, ...], ...] | None = None,
+    attempt: int = 1,
+    settings: LaunchSettings = LaunchSettings(),
+) -> Manifest:
     return Manifest(
         study="light",
         point_id=point.point_id,
@@ -56,6 +64,7 @@ def manifest(point: Point, cores: tuple[tuple[int, ...], ...] | None = None, att
         launched_at_ns=time.monotonic_ns(),
         launched_at="2024-01-01T00:00:00",
         attempt=attempt,
+        launch=settings,
     )
 
 
@@ -68,17 +77,34 @@ def launch(
     return launcher.run(folder, told, heartbeat_s=heartbeat_s, progress=progress)
 
 
-def running_ranks(launcher_pid: int, among: Iterable[psutil.Process] | None = None) -> dict[int, psutil.Process]:
-    """The ranks that a launcher started and that are still alive, by number: also when it is gone itself."""
-    found = {}
-    for process in psutil.process_iter() if among is None else among:
-        try:
-            environment = process.environ()
-            if environment.get(PARENT_PID) == str(launcher_pid) and process.status() != psutil.STATUS_ZOMBIE:
-                found[int(environment["PACELINE_RANK"])] = process
-        except (psutil.Error, OSError):
-            continue
+def running_ranks(path: Path) -> dict[int, psutil.Process]:
+    """The ranks of a run folder that are still alive, by number, whoever started them."""
+    folder, found = str(path.resolve()), {}
+    for process in running_processes(path):
+        with contextlib.suppress(psutil.Error, OSError, KeyError, IndexError):
+            if process.cmdline()[-1] == folder:
+                found[int(process.environ()["PACELINE_RANK"])] = process
     return found
+
+
+def running_processes(path: Path) -> list[psutil.Process]:
+    """All processes that were started for a folder or one below it: ranks, keepers, mpiexec, torchrun."""
+    folder, found = str(path.resolve()), []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.pid != os.getpid() and any(_is_about(word, folder) for word in process.cmdline()):
+                found.append(process)
+    return [process for process in found if _is_alive(process)]
+
+
+def _is_about(word: str, folder: str) -> bool:
+    return word == folder or f"{folder}/" in word or word.endswith(folder)
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def wait_for(condition, within_s: float, every_s: float = 0.01):
@@ -90,7 +116,9 @@ def wait_for(condition, within_s: float, every_s: float = 0.01):
 
 
 def main() -> int:
-    path, ranks, options = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    name, path, ranks, options = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
+    from contract.launchers import LAUNCHERS
+
     path.mkdir(parents=True, exist_ok=True)
 
     def show(progress: Progress) -> None:
@@ -98,7 +126,7 @@ def main() -> int:
 
     (path / "launching").touch()
     try:
-        launch(path, manifest(point(ranks)), LocalLauncher(light(*options)), progress=show)
+        launch(path, manifest(point(ranks)), LAUNCHERS[name].launcher(light(*options)), progress=show)
     except PacelineError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -2,7 +2,7 @@
 
     python light_rank.py [--who 1 --what raise --at 5] [--steps 20] [--step-s 0.005] [--untied] RUN_DIR
 
-The ranks meet in a star: each sends a byte to rank 0 over the launcher's socket and waits for one back. So a rank
+The ranks meet in a star, where real ones would: each sends a byte to rank 0 and waits for one back. So a rank
 that dies breaks its peers' connections, and one that stands still holds them up, as with real collectives.
 """
 
@@ -17,24 +17,26 @@ import time
 import traceback
 from pathlib import Path
 
+from paceline.guard import pin, tie_to_parent
 from paceline.identity import Identity, this_rank
 from paceline.records.codec import read_record, write_atomically, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.pulse import PulseWriter
 from paceline.records.run import Manifest, RankReport
-from paceline.train.guard import pin, tie_to_parent
+from paceline.train.meeting import meet
 
 
 class Star:
     """One barrier for all ranks, through rank 0."""
 
-    def __init__(self, identity: Identity) -> None:
+    def __init__(self, identity: Identity, folder: RunFolder, manifest: Manifest) -> None:
+        place = meet(identity, folder, manifest)
         if identity.rank == 0:
-            with socket.socket(fileno=identity.store_fd) as meeting:
+            with socket.socket(fileno=place.listening_fd) as meeting:
                 self.peers = [meeting.accept()[0] for _ in range(identity.size - 1)]
                 self.listener = meeting.dup()  # stays open for the length of the run, as a store's does
         else:
-            self.peers = [socket.create_connection((identity.store_host, identity.store_port))]
+            self.peers = [socket.create_connection((place.address, place.port))]
         self.center = identity.rank == 0
 
     def meet(self) -> None:
@@ -94,7 +96,7 @@ def main() -> int:
     print(f"rank {identity.rank} starts")
     failed, step = {}, 0
     try:
-        star = Star(identity)
+        star = Star(identity, folder, manifest)
         for step in range(told.steps):
             pulse.beat(phase="compute", step=step)
             if identity.rank == told.who and step == told.at:

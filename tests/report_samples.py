@@ -14,6 +14,7 @@ from paceline.records.results import Curve, Interval, PointResult, Spread, Study
 from paceline.records.run import Epoch, Machine
 from paceline.records.study import DataSettings, ModelSettings, Point, RunSettings, Study, TrainSettings
 from paceline.records.trace import LEDGER_KINDS
+from paceline.units import counted
 
 HOSTILE = (
     "</script><script>document.documentElement.dataset.owned=1</script>",
@@ -46,16 +47,19 @@ _TRAIN_SAMPLES = 12_000
 
 def typical(*, ranks: tuple[int, ...] = (1, 2, 4), repeats: int = 5, epochs: int = 4) -> StudyResults:
     """A finished strong-scaling study on a machine with a core for every rank."""
-    study = _study(ranks, repeats, epochs)
-    points = tuple(_point_result(study, n, repeats, epochs, first=ranks[0]) for n in ranks)
-    points = tuple(replace(point, lost_shares=lost_shares(_costs_s(points[0]), _costs_s(point))) for point in points)
+    study = study_of(ranks, repeats, epochs)
+    points = tuple(point_result(study, n, repeats, epochs, first=ranks[0]) for n in ranks)
+    points = tuple(
+        replace(point, lost_shares=lost_shares(_costs_s(points[0]), _costs_s(point)), baseline=points[0].point_id)
+        for point in points
+    )
     return StudyResults(
         study=study,
         folder="studies/mnist-scaling",
         baseline=points[0].point_id,
         points=points,
         findings=(),
-        machine=_machine(cores=max(ranks)),
+        machine=machine_of(cores=max(ranks)),
         expected_runs=repeats * len(ranks),
         commit="4f1c2a9d0b7e",
     )
@@ -99,10 +103,10 @@ def oversubscribed() -> StudyResults:
     last = replace(
         results.points[-1],
         oversubscribed=True,
-        epoch_s=_interval(9.87 / 2.05, 0.09),
-        samples_per_s=_interval(1215.8 * 2.05, 45),
-        speedup=_interval(2.05, 0.04),
-        efficiency=_interval(2.05 / 4, 0.01),
+        epoch_s=interval(9.87 / 2.05, 0.09),
+        samples_per_s=interval(1215.8 * 2.05, 45),
+        speedup=interval(2.05, 0.04),
+        efficiency=interval(2.05 / 4, 0.01),
     )
     finding = Finding(
         name="more-ranks-than-cores",
@@ -113,7 +117,7 @@ def oversubscribed() -> StudyResults:
         points=(last.point_id,),
     )
     rows = (*results.points[:-1], last)
-    return replace(results, points=rows, findings=(finding,), machine=_machine(cores=2))
+    return replace(results, points=rows, findings=(finding,), machine=machine_of(cores=2))
 
 
 def single_point() -> StudyResults:
@@ -130,7 +134,7 @@ def few_repeats() -> StudyResults:
 def nothing_finished() -> StudyResults:
     """A study of which no run is finished, on a machine that said nothing."""
     results = typical()
-    points = tuple(_unmeasured(point) for point in results.points)
+    points = tuple(replace(_unmeasured(point), baseline=None) for point in results.points)
     return replace(results, baseline=None, points=points, machine=None, commit=None)
 
 
@@ -162,7 +166,7 @@ def diverged() -> StudyResults:
 
 def hostile(text: str) -> StudyResults:
     """Results in which every string is `text`, those that name a kind of the ledger or a severity included."""
-    results = replace(oversubscribed(), study=_study((1, 2, 4), 5, 4, model=ModelSettings(options={"layers": "2"})))
+    results = replace(oversubscribed(), study=study_of((1, 2, 4), 5, 4, model=ModelSettings(options={"layers": "2"})))
     failing = replace(results.points[0], failure="it failed")
     return _rewritten(replace(results, points=(failing, *results.points[1:])), lambda _: text)
 
@@ -182,7 +186,7 @@ ALL: dict[str, Callable[[], StudyResults]] = {
 }
 
 
-def _study(ranks: tuple[int, ...], repeats: int, epochs: int, model: ModelSettings | None = None) -> Study:
+def study_of(ranks: tuple[int, ...], repeats: int, epochs: int, model: ModelSettings | None = None) -> Study:
     return Study(
         name="mnist-scaling",
         title="Strong scaling of a small convolutional network",
@@ -194,7 +198,7 @@ def _study(ranks: tuple[int, ...], repeats: int, epochs: int, model: ModelSettin
     )
 
 
-def _point_result(study: Study, ranks: int, repeats: int, epochs: int, *, first: int) -> PointResult:
+def point_result(study: Study, ranks: int, repeats: int, epochs: int, *, first: int) -> PointResult:
     point = Point(
         data=study.data, data_digest="d" * 64, model=study.model, model_digest="", train=study.train, ranks=ranks
     )
@@ -202,7 +206,7 @@ def _point_result(study: Study, ranks: int, repeats: int, epochs: int, *, first:
     # Seven per cent more lost with every doubling, as an exchange of gradients might cost.
     efficiency = 1.0 if ratio == 1 else 0.94 * 0.93 ** (int(ratio).bit_length() - 2)
     epoch_s = 9.87 / (ratio * efficiency)
-    ledgers = tuple(_ledger(ratio, efficiency, rank, ranks, epochs) for rank in range(ranks))
+    ledgers = tuple(rank_ledger(ratio, efficiency, rank, ranks, epochs) for rank in range(ranks))
     mean: dict[str, float | None] = {
         kind: sum(ledger[kind] or 0.0 for ledger in ledgers) / ranks for kind in LEDGER_KINDS
     }
@@ -210,25 +214,26 @@ def _point_result(study: Study, ranks: int, repeats: int, epochs: int, *, first:
     return PointResult(
         point_id=point.point_id,
         point=point,
+        label=counted(ranks, "rank"),
         runs=repeats,
-        epoch_s=_interval(epoch_s, 0.012 * epoch_s, repeats),
-        total_s=_interval(sum(value or 0.0 for value in mean.values()), 0.3, repeats),
-        samples_per_s=_interval(_TRAIN_SAMPLES / epoch_s, 0.012 * _TRAIN_SAMPLES / epoch_s, repeats),
-        speedup=fixed if ratio == 1 else _interval(ratio * efficiency, 0.025 * ratio, repeats),
-        efficiency=fixed if ratio == 1 else _interval(efficiency, 0.025, repeats),
-        load_s=_interval(0.05, 0.004, repeats),
+        epoch_s=interval(epoch_s, 0.012 * epoch_s, repeats),
+        total_s=interval(sum(value or 0.0 for value in mean.values()), 0.3, repeats),
+        samples_per_s=interval(_TRAIN_SAMPLES / epoch_s, 0.012 * _TRAIN_SAMPLES / epoch_s, repeats),
+        speedup=fixed if ratio == 1 else interval(ratio * efficiency, 0.025 * ratio, repeats),
+        efficiency=fixed if ratio == 1 else interval(efficiency, 0.025, repeats),
+        load_s=interval(0.05, 0.004, repeats),
         test_accuracy=Spread(mean=0.9782 - 0.0004 * ratio, std=0.0021, n=repeats),
         test_loss=Spread(mean=0.071, std=0.004, n=repeats),
         ledger_s=mean,
         rank_ledgers_s=ledgers,
         median_run=min(3, repeats),
-        curves=tuple(_curve(run, ranks, epochs, epoch_s) for run in range(1, repeats + 1)),
+        curves=tuple(curve(run, ranks, epochs, epoch_s) for run in range(1, repeats + 1)),
         parameters=690_590,
         oversubscribed=False,
     )
 
 
-def _ledger(ratio: float, efficiency: float, rank: int, ranks: int, epochs: int) -> dict[str, float | None]:
+def rank_ledger(ratio: float, efficiency: float, rank: int, ranks: int, epochs: int) -> dict[str, float | None]:
     """Seconds of one rank, of which the loop loses 1 − efficiency: mostly to waiting, a third to transfer."""
     length = epochs / 2
     divided = {"input-wait", "forward", "backward", "optimizer", "evaluate"}
@@ -245,7 +250,7 @@ def _ledger(ratio: float, efficiency: float, rank: int, ranks: int, epochs: int)
     return ledger
 
 
-def _curve(run: int, ranks: int, epochs: int, epoch_s: float) -> Curve:
+def curve(run: int, ranks: int, epochs: int, epoch_s: float) -> Curve:
     noise = random.Random(100 * ranks + run)
     rows = []
     for epoch in range(1, epochs + 1):
@@ -267,7 +272,7 @@ def _curve(run: int, ranks: int, epochs: int, epoch_s: float) -> Curve:
     return Curve(run=run, seed=run - 1, epochs=tuple(rows))
 
 
-def _interval(median: float, half: float, n: int = 5) -> Interval:
+def interval(median: float, half: float, n: int = 5) -> Interval:
     return Interval(median=median, low=median - half, high=median + 0.7 * half, n=n, coverage=_coverage(n))
 
 
@@ -275,7 +280,7 @@ def _coverage(n: int) -> float | None:
     return 1 - 2 / 2**n if n >= 5 else None
 
 
-def _machine(cores: int) -> Machine:
+def machine_of(cores: int) -> Machine:
     return Machine(
         hosts=("node-a",),
         cpu="AMD EPYC 7763 64-Core Processor",

@@ -1,6 +1,6 @@
 """The import directions of the architecture, held by walking every import in the package.
 
-errors units identity catalog  ◀─ records ◀─ data probe launch analyze report ◀─ train studies ◀─ api cli
+errors units identity catalog guard host  ◀─ records ◀─ data probe launch analyze report ◀─ train studies ◀─ api cli
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "paceline"
-ROOTS = {"errors", "units", "identity", "catalog"}
+ROOTS = {"errors", "units", "identity", "catalog", "guard", "host"}
 MAY_IMPORT = {
     "records": set(),
     "data": {"records"},
@@ -28,7 +28,7 @@ MAY_IMPORT = {
 }
 MAY_IMPORT_TORCH = {"train", "probe"}
 # Inside train/, what has to run before torch is loaded.
-TORCH_FREE = {"train/worker.py", "train/guard.py", "probe/recorder.py"}
+TORCH_FREE = {"train/worker.py", "guard.py", "probe/recorder.py"}
 
 
 def modules() -> list[Path]:

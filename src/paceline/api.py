@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,8 @@ class Results:
     folder: Path
     notes: tuple[str, ...] = ()
     """What could not be done with the results, in sentences."""
+    stopped: str | None = None
+    """Why the study ended before its last run, in sentences; None where it did not."""
 
     @property
     def points(self) -> tuple[PointResult, ...]:
@@ -65,7 +67,8 @@ class Results:
         """The object of `--json`."""
         from paceline.report.json_view import json_object
 
-        return json_object(self.results, str(self.report) if self.report else None)
+        view = json_object(self.results, str(self.report) if self.report else None)
+        return view if self.stopped is None else {**view, "stopped": self.stopped}
 
     def __str__(self) -> str:
         return self.table()
@@ -76,22 +79,33 @@ def study(
     *,
     out: str | Path | None = None,
     ranks: int | Sequence[int] | None = None,
+    hosts: int | Sequence[int] | None = None,
+    strategy: str | Sequence[str] | None = None,
+    launcher: str | Sequence[str] | None = None,
+    site: str | None = None,
     repeats: int | None = None,
     set: Mapping[str, Any] | Sequence[str] | None = None,
+    budget: float | None = None,
+    force: bool = False,
     fresh: bool = False,
 ) -> Results:
     """Run a study, or go on with one, and bring its results; finished runs are kept and not repeated.
 
     `source` is the name of a shipped study or a TOML file, `set` overrides its values
-    ({"train.lr": 0.01}), `out` is the folder (runs/NAME where None). Runs that failed are in
-    `failures` of the results; RunError is raised where no run at all was finished.
+    ({"train.lr": 0.01}), `out` is the folder (runs/NAME where None). Several values make a factor:
+    strategy=["ddp", "flat"]. `budget` ends the study before it has spent more rank-hours, `force` goes on
+    where what a run was given makes it meaningless. Runs that failed are in `failures` of the results;
+    RunError is raised where no run at all was finished.
     """
-    loaded = load(source, ranks=ranks, repeats=repeats, set=set)
-    results = run(loaded, study_folder(loaded, out), fresh=fresh)
+    loaded = load(
+        source, ranks=ranks, hosts=hosts, strategy=strategy, launcher=launcher, site=site, repeats=repeats, set=set
+    )
+    results = run(loaded, study_folder(loaded, out), fresh=fresh, budget=budget, force=force)
     if not any(point.runs for point in results.points):
+        why = [*dict.fromkeys(results.failures.values()), *([results.stopped] if results.stopped else [])]
         raise RunError(
             f"No run of the study {loaded.study.name!r} was finished.",
-            right="\n".join(dict.fromkeys(results.failures.values())),
+            right="\n".join(why),
             next=f"The logs of the ranks are in {results.folder}.",
         )
     return results
@@ -101,6 +115,10 @@ def load(
     source: str | Path,
     *,
     ranks: int | Sequence[int] | None = None,
+    hosts: int | Sequence[int] | None = None,
+    strategy: str | Sequence[str] | None = None,
+    launcher: str | Sequence[str] | None = None,
+    site: str | None = None,
     repeats: int | None = None,
     set: Mapping[str, Any] | Sequence[str] | None = None,
 ) -> LoadedStudy:
@@ -110,10 +128,17 @@ def load(
     overrides = (
         [f"{key}={_value_text(value)}" for key, value in set.items()] if isinstance(set, Mapping) else [*(set or ())]
     )
-    if ranks is not None:
-        overrides.append(f"run.ranks={[ranks] if isinstance(ranks, int) else list(ranks)}")
-    if repeats is not None:
-        overrides.append(f"run.repeats={repeats}")
+    named = {
+        "run.ranks": ranks,
+        "run.hosts": hosts,
+        "run.strategy": strategy,
+        "run.launcher": launcher,
+        "launch.site": site,
+        "run.repeats": repeats,
+    }
+    for key, value in named.items():
+        if value is not None:
+            overrides.append(f"{key}={_value_text(value if isinstance(value, str | int) else list(value))}")
     return load_study(source, overrides)
 
 
@@ -123,13 +148,19 @@ def study_folder(loaded: LoadedStudy, out: str | Path | None = None, *, prefix: 
 
 
 def run(
-    loaded: LoadedStudy, folder: Path, *, fresh: bool = False, events: Callable[[Event], None] | None = None
+    loaded: LoadedStudy,
+    folder: Path,
+    *,
+    fresh: bool = False,
+    budget: float | None = None,
+    force: bool = False,
+    events: Callable[[Event], None] | None = None,
 ) -> Results:
     """Execute the runs that are missing from the folder, then rebuild its results."""
     from paceline.studies.execute import execute
 
-    execute(loaded, folder, fresh=fresh, events=events or _ignore)
-    return open_results(folder)
+    done = execute(loaded, folder, fresh=fresh, events=events or _ignore, budget_h=budget, force=force)
+    return replace(open_results(folder), stopped=done.stopped)
 
 
 def open_results(folder: Path) -> Results:
@@ -164,14 +195,12 @@ def rebuild(folder: Path, *, say: Callable[[str], None] = lambda text: None) -> 
 
 def _analyzed(folder: Path, collected: Collected) -> StudyResults:
     from paceline.analyze.results import study_results
-    from paceline.records.spans import read_spans
+    from paceline.studies import collect
 
-    folders = {(run.result.point_id, run.result.run): run.folder for run in collected.runs}
+    runs = {(run.result.point_id, run.result.run): run for run in collected.runs}
 
     def traces(result: RunResult) -> list[RankTrace]:
-        own = folders[result.point_id, result.run]
-        there = [rank for rank in range(result.ranks) if own.rank_spans(rank).exists()]
-        return [read_spans(own.rank_spans(rank), rank) for rank in there]
+        return collect.traces(runs[result.point_id, result.run])
 
     return study_results(
         collected.study,

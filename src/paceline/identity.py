@@ -9,11 +9,13 @@ from __future__ import annotations
 import functools
 import os
 import platform
+import re
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 
 from paceline import __version__
+from paceline.errors import RequestError
 
 # launcher -> (rank, size, local rank, local size); the first whose rank variable is set wins.
 # `local` comes first so that ranks started inside a SLURM allocation keep their own numbers.
@@ -27,8 +29,17 @@ _VARIABLES = {
         "OMPI_COMM_WORLD_LOCAL_SIZE",
     ),
     "mpich": ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
-    "slurm": ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"),
+    "slurm": ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"),
 }
+_SLURM_NODE = "SLURM_NODEID"
+
+# The host's name in the launcher's words: several nodes of a scheduler may share one machine and its name.
+_NODE_VARIABLES = ("PACELINE_NODE", "SLURMD_NODENAME")
+
+_FORWARDED = (
+    *("PYTHONPATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "TORCH_", "PYTORCH_", "NCCL_", "GLOO_", "TP_"),
+    *("UCX_", "FI_", "MPI4PY_", "MPIR_CVAR_", "MPICH_", "I_MPI_", "OMPI_MCA_"),
+)
 
 PARENT_PID = "PACELINE_PARENT_PID"
 STORE_FD = "PACELINE_STORE_FD"
@@ -47,6 +58,7 @@ class Identity:
     store_host: str
     """Where the ranks meet; loopback unless hosts are named."""
     store_port: int
+    """0 where no launcher has said: rank 0 then says it through the run folder."""
     store_fd: int | None
     """A listening socket inherited by rank 0, so that no port can be lost between choice and use."""
     parent_pid: int | None
@@ -55,14 +67,12 @@ class Identity:
 
 def this_rank() -> Identity:
     """The identity of this process; rank 0 of 1 where no launcher has said anything."""
-    launcher, names = next(
-        ((name, names) for name, names in _VARIABLES.items() if names[0] in os.environ), ("none", None)
-    )
+    launcher, names = _told_by()
     rank, size, local_rank, local_size = (0, 1, 0, 1)
     if names:
         rank, size = (int(os.environ[name]) for name in names[:2])
         local_rank = int(os.environ.get(names[2], rank))
-        local_size = int(os.environ.get(names[3], size))
+        local_size = _on_this_host(os.environ.get(names[3], str(size)))
     return Identity(
         rank=rank,
         size=size,
@@ -77,6 +87,25 @@ def this_rank() -> Identity:
     )
 
 
+def _told_by() -> tuple[str, tuple[str, ...] | None]:
+    """The launcher whose variables are set, and their names.
+
+    One that says the place on this host too comes first: SLURM's srun sets MPICH's rank and size, but not those.
+    """
+    told = [(name, names) for name, names in _VARIABLES.items() if names[0] in os.environ]
+    return next((entry for entry in told if entry[1][2] in os.environ), told[0] if told else ("none", None))
+
+
+def _on_this_host(counts: str) -> int:
+    """A number of ranks; SLURM writes those of all hosts, '2(x3),1' for three hosts of two ranks and one of one."""
+    if counts.isdecimal():
+        return int(counts)
+    hosts: list[int] = []
+    for count, times in re.findall(r"(\d+)(?:\(x(\d+)\))?", counts):
+        hosts += [int(count)] * int(times or 1)
+    return hosts[int(os.environ.get(_SLURM_NODE, "0"))]
+
+
 def local_environment(
     rank: int, size: int, *, store_port: int, store_fd: int | None, parent_pid: int
 ) -> dict[str, str]:
@@ -89,10 +118,69 @@ def local_environment(
     return told
 
 
+def kept_environment(identity: Identity, *, parent_pid: int) -> dict[str, str]:
+    """The variables of a rank that another program (mpiexec, torchrun, srun, Ray) has given its place.
+
+    That program's own stay, because its library reads them; what it says of a meeting place is left out.
+    """
+    told = (identity.rank, identity.size, identity.local_rank, identity.local_size)
+    left_out = {"MASTER_ADDR", "MASTER_PORT", STORE_FD}
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
+    # Where Open MPI or SLURM's PMIx started it. Left alone, mpi4py would load the first library that it finds.
+    if "PMIX_RANK" in kept and "MPI4PY_LIBMPI" not in kept:
+        kept.setdefault("MPI4PY_MPIABI", "openmpi")
+    return kept | dict(zip(_VARIABLES["local"], map(str, told), strict=True)) | {PARENT_PID: str(parent_pid)}
+
+
+def rank_variables(rank: int, size: int, local_rank: int, local_size: int) -> dict[str, str]:
+    """The variables that tell a rank its place, where the program that starts it has none of its own."""
+    return dict(zip(_VARIABLES["local"], map(str, (rank, size, local_rank, local_size)), strict=True))
+
+
+def tell_libraries(told: dict[str, str]) -> None:
+    """Set variables of this process that a library reads when it is loaded into it, and that it hands on."""
+    os.environ.update(told)
+
+
 def inherited_environment() -> dict[str, str]:
     """This process's environment without any launcher's rank variables: the base of a child's."""
     ours = {name for names in _VARIABLES.values() for name in names} | {PARENT_PID, STORE_FD}
     return {name: value for name, value in os.environ.items() if name not in ours}
+
+
+def launcher_variables() -> dict[str, str]:
+    """Every variable by which a launcher has told this process its place, under whatever launcher."""
+    known = (*(name for names in _VARIABLES.values() for name in names), *_NODE_VARIABLES)
+    return {name: os.environ[name] for name in known if name in os.environ}
+
+
+def node_name() -> str:
+    """What the launcher calls this host; empty where it has no name of its own for it."""
+    return next((os.environ[name] for name in _NODE_VARIABLES if os.environ.get(name)), "")
+
+
+def forwarded_environment() -> dict[str, str]:
+    """What of this process's environment goes along to other hosts: paths and settings of libraries.
+
+    A list of what may go, because a command line on another host can be read by everybody there.
+    """
+    return {name: value for name, value in inherited_environment().items() if name.startswith(_FORWARDED)}
+
+
+def interface_address(name: str) -> str:
+    """The IPv4 address of a network interface of this host."""
+    import psutil  # most who import this module ask for nothing of the kind
+
+    found = psutil.net_if_addrs()
+    for address in found.get(name, ()):
+        if address.family == socket.AF_INET:
+            return address.address
+    usable = sorted(key for key, own in found.items() if any(a.family == socket.AF_INET for a in own))
+    raise RequestError(
+        f"This host ({socket.gethostname()}) has no network interface {name!r} with an IPv4 address.",
+        right=f"It has {', '.join(usable)}.",
+        next="Name the one that joins the hosts: --set launch.interface=NAME.",
+    )
 
 
 def versions() -> dict[str, str]:
@@ -120,6 +208,12 @@ def cache_folder() -> Path:
         return Path(chosen).expanduser()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "paceline"
+
+
+def config_folder() -> Path:
+    """Where a user's own settings are kept, site profiles among them."""
+    base = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else Path.home() / ".config") / "paceline"
 
 
 def in_ci() -> bool:

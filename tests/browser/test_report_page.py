@@ -7,10 +7,12 @@ from pathlib import Path
 from chromium import chromium, inspected
 
 import report_samples as samples
+import series_samples
 from paceline.records.results import StudyResults
 from paceline.report import html
 from paceline.report.figures import figures
 from paceline.report.model import report_model
+from series_samples import ALL
 
 DESKTOP, PHONE = 1280, 390
 DARK = "--blink-settings=preferredColorScheme=0"
@@ -23,6 +25,10 @@ SHOWN = (
     ("single-point", PHONE),
     ("diverged", DESKTOP),
     ("nothing-finished", PHONE),
+    ("strategies", DESKTOP),
+    ("strategies", PHONE),
+    ("rivals", PHONE),
+    ("reads", DESKTOP),
 )
 
 
@@ -34,7 +40,7 @@ def write_page(results: StudyResults, path: Path) -> set[str]:
 
 
 def test_every_plot_is_drawn_and_fits_and_nothing_fails(tmp_path: Path) -> None:
-    names = {name: write_page(samples.ALL[name](), tmp_path / f"{name}.html") for name, _ in SHOWN}
+    names = {name: write_page(ALL[name](), tmp_path / f"{name}.html") for name, _ in SHOWN}
     pages = inspected(tmp_path, [(f"{name}.html", width) for name, width in SHOWN])
     for (name, _), page in zip(SHOWN, pages, strict=True):
         assert "errors" not in page, (name, page["errors"])
@@ -51,9 +57,10 @@ def test_every_plot_is_drawn_and_fits_and_nothing_fails(tmp_path: Path) -> None:
 def test_hostile_names_do_not_run(tmp_path: Path) -> None:
     """In every field of the results: the string that ends a script, and all strings at once."""
     texts = [samples.HOSTILE[0], " ".join(samples.HOSTILE)]
-    names = [write_page(samples.hostile(text), tmp_path / f"{n}.html") for n, text in enumerate(texts)]
+    pages = [made(text) for made in (samples.hostile, series_samples.hostile) for text in texts]
+    names = [write_page(page, tmp_path / f"{n}.html") for n, page in enumerate(pages)]
     for page, expected in zip(
-        inspected(tmp_path, [(f"{n}.html", PHONE) for n in range(len(texts))]), names, strict=True
+        inspected(tmp_path, [(f"{n}.html", PHONE) for n in range(len(pages))]), names, strict=True
     ):
         assert "owned" not in page and "errors" not in page
         assert set(page["figures"]) == expected and page["wide"] <= page["room"] and page["requests"] == 0

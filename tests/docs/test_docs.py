@@ -38,7 +38,7 @@ from paceline.records.trace import LEDGER_KINDS, SPAN_KINDS
 from paceline.report.json_view import json_object
 from paceline.report.rows import COLUMNS
 from paceline.studies.bookkeeping import Failure
-from paceline.studies.keys import KEYS, SECTIONS
+from paceline.studies.keys import FACTORS, KEYS, NUMBERS, SECTIONS, TEXTS
 from paceline.studies.load import load_study, shipped_studies
 from paceline.studies.toml_text import toml_value
 
@@ -48,7 +48,8 @@ TYPES = {
     int: "whole number",
     float: "number",
     bool: "true or false",
-    tuple: "list of whole numbers",
+    NUMBERS: "list of whole numbers",
+    TEXTS: "list of texts",
 }
 
 
@@ -146,6 +147,19 @@ def test_every_key_of_the_study_file_is_documented_with_type_and_default(name: s
         assert len(meaning) > 10, key
 
 
+def test_every_factor_is_documented_and_no_other() -> None:
+    """Named one by one, or as all of a section but some."""
+    text = section("study-file.md", "Factors")
+    sentence = text[text.index("A list may stand") : text.index("Not varied")]
+    fixed = names(text[text.index("Not varied") : text.index("A single value")])
+    assert {f"{place}.{key}" for place in ("train", "run") for key in KEYS[place]} - set(fixed) - {"run.ranks"} == {
+        path for path in FACTORS if not path.startswith("data.")
+    }
+    assert {name for name in names(sentence) if name.startswith("data.")} == {
+        path for path in FACTORS if path.startswith("data.")
+    }
+
+
 def default_text(default: object) -> str:
     if default is dataclasses.MISSING:
         return "required"
@@ -225,7 +239,8 @@ def test_every_kind_of_the_ledger_is_defined() -> None:
 
 
 def test_every_finding_is_explained_and_no_other() -> None:
-    written = re.findall(r'name="([a-z-]+)"', (SOURCE / "analyze" / "findings.py").read_text())
+    source = "".join(path.read_text() for path in sorted((SOURCE / "analyze").glob("findings*.py")))
+    written = re.findall(r'name="([a-z-]+)"', source)
     assert sorted(names(row[0])[0] for row in table(section("measuring.md", "Findings"))) == sorted(written)
 
 

@@ -10,12 +10,12 @@ import sys
 import time
 from pathlib import Path
 
+from paceline.guard import tie_to_parent
 from paceline.identity import this_rank
 from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import Epoch, Manifest, RankReport
 from paceline.records.study import Point
-from paceline.train.guard import tie_to_parent
 
 
 def weights_sha256(point: Point, seed: int) -> str:

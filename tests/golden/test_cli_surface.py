@@ -24,15 +24,41 @@ from paceline.cli.console import Console
 HELP = Path(__file__).with_name("cli_help.txt")
 
 SURFACE = {
-    "study": ["STUDY", "--ranks", "--repeats", "--set", "--out", "--dry-run", "--fresh", "--json"],
+    "study": [
+        "STUDY",
+        "--ranks",
+        "--hosts",
+        "--strategy",
+        "--launcher",
+        "--site",
+        "--repeats",
+        "--set",
+        "--out",
+        "--budget",
+        "--dry-run",
+        "--force",
+        "--fresh",
+        "--json",
+    ],
     "studies": ["--json"],
-    "train": ["STUDY", "--ranks", "--set", "--out", "--fresh", "--json"],
+    "train": [
+        "STUDY",
+        "--ranks",
+        "--strategy",
+        "--launcher",
+        "--site",
+        "--set",
+        "--out",
+        "--force",
+        "--fresh",
+        "--json",
+    ],
     "report": ["DIR", "--json"],
     "data list": ["--json"],
     "data fetch": ["NAME", "--json"],
     "data check": ["NAME", "--json"],
     "models": ["NAME", "--shape", "--classes", "--set", "--json"],
-    "doctor": ["--json"],
+    "doctor": ["--site", "--json"],
 }
 
 ALL = [

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-import report_samples as samples
 from paceline.report.model import report_model
 from paceline.report.text import render
+from series_samples import ALL
 
 EXPECTED = Path(__file__).with_name("report_text")
 
 
-@pytest.mark.parametrize("name", samples.ALL)
+@pytest.mark.parametrize("name", ALL)
 def test_report_text(name: str) -> None:
-    text = render(report_model(samples.ALL[name]()), width=100)
+    text = render(report_model(ALL[name]()), width=100)
     expected = EXPECTED / f"{name}.txt"
     if os.environ.get("UPDATE_GOLDEN"):
         expected.parent.mkdir(exist_ok=True)
@@ -28,4 +28,4 @@ def test_report_text(name: str) -> None:
 
 
 def test_no_expectation_is_left_behind() -> None:
-    assert {path.stem for path in EXPECTED.glob("*.txt")} == set(samples.ALL)
+    assert {path.stem for path in EXPECTED.glob("*.txt")} == set(ALL)

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from paceline import catalog
 from paceline.data.cache import open_dataset
-from paceline.data.store import split
 from paceline.identity import Identity
 from paceline.probe.collectives import watch_collectives
 from paceline.records.folder import RunFolder
@@ -20,9 +20,15 @@ from paceline.records.run import Manifest
 from paceline.records.spans import read_spans
 from paceline.records.study import DataSettings, ModelSettings, Point, TrainSettings
 from paceline.train import evaluate as evaluation
-from paceline.train import loop
+from paceline.train import loop, mpi
 from paceline.train.checkpoint import state_tensors
+from paceline.train.reading import hold
 from paceline.train.session import Session, weights_sha256
+
+
+def leave() -> None:
+    """End MPI where a case has started it."""
+    mpi.leave()
 
 
 class Stopped(Exception):
@@ -46,6 +52,7 @@ def identity(rank: int, size: int) -> Identity:
 
 def session(rank: int, size: int, folder: str, data: str, settings: dict[str, Any]) -> tuple[Session, Manifest]:
     """A session over digits whose settings differ from a small default in what is given."""
+    strategy = settings.get("strategy", "ddp")
     train = {"batch_global": 64, "epochs": 1, "optimizer": "adam", "precision": "float64", **settings.get("train", {})}
     point = Point(
         data=DataSettings(**{"dataset": "digits", "train_samples": 640, **settings.get("data", {})}),
@@ -57,7 +64,8 @@ def session(rank: int, size: int, folder: str, data: str, settings: dict[str, An
         model_digest="",
         train=TrainSettings(**train),
         ranks=size,
-        strategy=settings.get("strategy", "ddp"),
+        strategy=strategy,
+        options=settings.get("strategy_options", catalog.strategy_options(strategy)),
     )
     manifest = Manifest(
         study="test",
@@ -77,9 +85,8 @@ def session(rank: int, size: int, folder: str, data: str, settings: dict[str, An
 
 def train(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any], stop_at: int = 0) -> dict:
     """Train, from a checkpoint where the folder has one; `stop_at` ends it there as a kill would."""
-    mapped = open_dataset(Path(data))
     one, manifest = session(rank, size, folder, data, settings)
-    me = one.rank(mapped, split(mapped.dataset, manifest.point.data))
+    me = one.rank(hold(Path(data), manifest.point, rank))
     losses: list[float] = []
 
     def on_step(step: int, loss: torch.Tensor) -> None:
@@ -113,18 +120,29 @@ def evaluate(rank: int, size: int, *, folder: str, data: str, settings: dict[str
     """Loss and accuracy of an untrained model on the first `count` test samples."""
     mapped = open_dataset(Path(data))
     one, manifest = session(rank, size, folder, data, settings)
-    me = one.rank(mapped, split(mapped.dataset, manifest.point.data))
+    me = one.rank(hold(Path(data), manifest.point, rank))
     test = one._samples(mapped.test_images, mapped.test_labels, mapped.dataset)
     indices = torch.arange(count).numpy()
-    return evaluation.evaluate(me.model, test, indices, me.recorder, rank=rank, size=size)
+    return evaluation.evaluate(me.model, test, indices, me.recorder, me.strategy.peers, rank=rank, size=size)
+
+
+def learned(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any]) -> float:
+    """Train; the accuracy on the test set."""
+    one, manifest = session(rank, size, folder, data, settings)
+    held = hold(Path(data), manifest.point, rank)
+    me = one.rank(held)
+    loop.train(me)
+    mapped = held.mapped
+    test = one._samples(mapped.test_images, mapped.test_labels, mapped.dataset)
+    indices = torch.arange(mapped.dataset.test).numpy()
+    return evaluation.evaluate(me.model, test, indices, me.recorder, me.strategy.peers, rank=rank, size=size)[1]
 
 
 def seen_collectives(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any]) -> dict:
     """Train with the probe on; the collectives that it saw and the trace's own account of them."""
-    mapped = open_dataset(Path(data))
     one, manifest = session(rank, size, folder, data, settings)
     watching = watch_collectives(one._recorder)
-    me = one.rank(mapped, split(mapped.dataset, manifest.point.data))
+    me = one.rank(hold(Path(data), manifest.point, rank))
     loop.train(me)
     with torch.inference_mode():
         dist.all_reduce(torch.ones(3))
@@ -137,7 +155,8 @@ def seen_collectives(rank: int, size: int, *, folder: str, data: str, settings: 
         for i in range(len(trace))
         if trace.operation[i]
     ]
-    return {"rows": rows, "grad_bytes": grad_bytes, "steps": me.step}
+    shapes = [tuple(p.shape) for p in me.model.parameters()]
+    return {"rows": rows, "grad_bytes": grad_bytes, "shapes": shapes, "steps": me.step}
 
 
 def every_operation(rank: int, size: int, *, folder: str) -> dict:

@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from ranks import Ranks
+from ranks import Ranks, SpawnedRanks
 
 
 class Groups:
@@ -17,7 +17,7 @@ class Groups:
 
     def __getitem__(self, size: int) -> Ranks:
         if size not in self._groups:
-            self._groups[size] = Ranks(size)
+            self._groups[size] = SpawnedRanks(size)
         return self._groups[size]
 
     def close(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 SETTINGS = {"data": {"train_samples": 400}, "train": {"batch_global": 40, "epochs": 1, "precision": "float32"}}
@@ -26,9 +28,55 @@ def test_ddp_sends_every_gradient_byte_once_a_step_in_buckets(groups, digits_fol
             assert sum(sent) == answer["grad_bytes"], step
 
 
-def test_sequence_numbers_agree_between_ranks(groups, digits_folder, tmp_path):
+def gradient_bytes_of_steps(answer: dict) -> list[int]:
+    """What a rank sent in all-reduces of each step; those after the last step are not gradients."""
+    sent = [0] * answer["steps"]
+    for name, bytes_, _, step in answer["rows"]:
+        if name == "allreduce_" and 0 <= step < answer["steps"]:
+            sent[step] += bytes_
+    return sent
+
+
+def test_fp16_sends_half_the_bytes(groups, digits_folder, tmp_path):
+    for answer in groups[2].run(
+        "seen_collectives", folder=str(tmp_path), data=digits_folder, settings={**SETTINGS, "strategy": "ddp-fp16"}
+    ):
+        assert gradient_bytes_of_steps(answer) == [answer["grad_bytes"] // 2] * 10
+
+
+@pytest.mark.parametrize("rank", [1, 2, 4])
+def test_powersgd_sends_the_bytes_that_its_rank_implies(groups, digits_folder, tmp_path, rank):
+    settings = {**SETTINGS, "strategy": "ddp-powersgd", "strategy_options": {"compression_rank": rank}}
+    for answer in groups[2].run("seen_collectives", folder=str(tmp_path), data=digits_folder, settings=settings):
+        numbers = 0
+        for rows, *rest in answer["shapes"]:
+            columns = math.prod(rest)
+            thin = rank * (rows + columns)
+            numbers += thin if 2 * thin < rows * columns else rows * columns
+        assert gradient_bytes_of_steps(answer) == [4 * numbers] * 10
+        assert 4 * numbers < answer["grad_bytes"] / 5, "little was compressed, so little was tested"
+
+
+@pytest.mark.parametrize(("optimizer", "copies"), [("sgd", 1), ("adam", 3)])
+def test_local_sgd_sends_parameters_and_optimizer_state_every_few_steps(
+    groups, digits_folder, tmp_path, optimizer, copies
+):
+    """Ten steps, averaged after the fourth, the eighth, and when the epoch ends: then `step` counts eleven."""
+    settings = {
+        **SETTINGS,
+        "strategy": "local-sgd",
+        "strategy_options": {"average_every": 4},
+        "train": {**SETTINGS["train"], "optimizer": optimizer},
+    }
+    for answer in groups[2].run("seen_collectives", folder=str(tmp_path), data=digits_folder, settings=settings):
+        large = [(step, bytes_) for name, bytes_, _, step in answer["rows"] if name == "allreduce_" and bytes_ > 1000]
+        assert large == [(step, copies * answer["grad_bytes"]) for step in (3, 7, 10)]
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "ddp-powersgd"])
+def test_sequence_numbers_agree_between_ranks(groups, digits_folder, tmp_path, strategy):
     ranks = groups[3].run(
-        "seen_collectives", folder=str(tmp_path), data=digits_folder, settings={**SETTINGS, "strategy": "ddp"}
+        "seen_collectives", folder=str(tmp_path), data=digits_folder, settings={**SETTINGS, "strategy": strategy}
     )
     rows = [answer["rows"] for answer in ranks]
     assert rows[0] == rows[1] == rows[2]

@@ -61,7 +61,8 @@ def test_study_can_be_called_whatever_was_imported_before(first: str) -> None:
 
 
 def test_study_shows_its_own_signature() -> None:
-    assert list(inspect.signature(paceline.study).parameters) == ["source", "out", "ranks", "repeats", "set", "fresh"]
+    names = "source out ranks hosts strategy launcher site repeats set budget force fresh"
+    assert list(inspect.signature(paceline.study).parameters) == names.split()
 
 
 def test_a_finished_study_comes_back_without_running_anything(tmp_path: Path, cache: Path) -> None:
@@ -149,7 +150,7 @@ def test_a_study_without_a_single_finished_run_is_an_error(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = finished_study(tmp_path / "study", cache, fails_at=1, overrides=("run.ranks=1",))
-    monkeypatch.setattr(api, "run", lambda loaded, folder, fresh: api.open_results(folder))
+    monkeypatch.setattr(api, "run", lambda loaded, folder, **options: api.open_results(folder))
     with pytest.raises(RunError, match="No run of the study 'instant'") as refused:
         api.study(file, out=tmp_path / "study", ranks=1)
     assert "Rank 0 of 1 died" in refused.value.right
@@ -161,7 +162,14 @@ def test_overrides_of_python_are_those_of_the_command_line(tmp_path: Path) -> No
     assert (loaded.train.lr, loaded.run.strategy, loaded.run.pin) == (0.25, "flat", False)
     assert (loaded.model.options["layers"], loaded.train.batch_per_rank) == (3, 4)
     assert (loaded.run.ranks, loaded.run.repeats) == ((1, 4), 2)
+    assert api.load("digits", ranks=range(1, 3), set=["train.lr=0.25"]).study.run.ranks == (1, 2)
     assert api.load("digits", ranks=2, set=["train.lr=0.25"]).study.run.ranks == (2,)
+    several = api.load("digits", strategy=("flat", "ddp"), launcher=["local", "mpi"], set={"run.pin": [True, False]})
+    assert several.study.vary == {
+        "run.pin": (True, False),
+        "run.strategy": ("flat", "ddp"),
+        "run.launcher": ("local", "mpi"),
+    }
     assert api.load("digits", ranks=3, set=["run.ranks=1,2"]).study.run.ranks == (3,)
 
 

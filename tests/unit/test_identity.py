@@ -8,7 +8,7 @@ import pytest
 from paceline import identity
 
 CLEAN = [name for names in identity._VARIABLES.values() for name in names]
-CLEAN += ["MASTER_ADDR", "MASTER_PORT", identity.PARENT_PID, identity.STORE_FD]
+CLEAN += ["MASTER_ADDR", "MASTER_PORT", identity.PARENT_PID, identity.STORE_FD, "SLURM_NODEID"]
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +29,25 @@ def test_every_launcher_is_understood(monkeypatch, launcher):
         monkeypatch.setenv(name, value)
     me = identity.this_rank()
     assert (me.rank, me.size, me.local_rank, me.local_size, me.launcher) == (3, 8, 1, 4, launcher)
+
+
+@pytest.mark.parametrize(
+    ("counts", "node", "expected"),
+    [("4", "1", 4), ("2(x2)", "1", 2), ("2,1", "0", 2), ("2,1", "1", 1), ("3(x2),2(x3)", "4", 2), ("3(x2),1", "2", 1)],
+)
+def test_slurm_writes_the_ranks_of_all_hosts_at_once(monkeypatch, counts, node, expected):
+    told = {"SLURM_PROCID": "5", "SLURM_NTASKS": "9", "SLURM_LOCALID": "0", "SLURM_NODEID": node}
+    for name, value in (told | {"SLURM_STEP_TASKS_PER_NODE": counts}).items():
+        monkeypatch.setenv(name, value)
+    assert identity.this_rank().local_size == expected
+
+
+def test_the_place_on_a_host_comes_from_srun_where_pmi_does_not_say_it(monkeypatch):
+    slurm = {"SLURM_PROCID": "3", "SLURM_NTASKS": "4", "SLURM_LOCALID": "1", "SLURM_STEP_TASKS_PER_NODE": "2(x2)"}
+    for name, value in (slurm | {"PMI_RANK": "3", "PMI_SIZE": "4", "SLURM_NODEID": "1"}).items():
+        monkeypatch.setenv(name, value)
+    me = identity.this_rank()
+    assert (me.rank, me.size, me.local_rank, me.local_size, me.launcher) == (3, 4, 1, 2, "slurm")
 
 
 def test_what_the_local_launcher_tells_wins_inside_an_allocation(monkeypatch):

@@ -1,7 +1,8 @@
 """Findings: what a reader of the results has to know, each with its figures, cause and remedy.
 
 A finding is a function from what was measured to a Finding, or to None where the data do not show
-it. A new one is a function here and a line in FINDINGS, the order in which they are shown.
+it. A new one is a function here and a line in FINDINGS, the order in which they are shown. Those from
+what the ranks were given are in `findings_given.py`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from paceline.analyze.findings_given import asked_for_against_given, emulated_hosts
 from paceline.analyze.stats import FEWEST_FOR_INTERVAL
 from paceline.records.finding import Finding
 from paceline.records.results import Interval, PointResult
@@ -73,15 +75,19 @@ def missing_runs(measured: Measured) -> Finding | None:
 def baseline_missing(measured: Measured) -> Finding | None:
     """Speed-ups against another point than the one with the fewest ranks."""
     chosen = next((row for row in measured.rows if row.point_id == measured.baseline), None)
-    if chosen is None or chosen.point.ranks == measured.rows[0].point.ranks:
+    if chosen is None:
+        return None
+    alike = [row for row in measured.rows if row.baseline == chosen.point_id]
+    wanted = min(alike, key=lambda row: row.ranks_and_servers)
+    if wanted.ranks_and_servers == chosen.ranks_and_servers:
         return None
     return Finding(
         name="baseline-missing",
         severity="warning",
-        summary=f"Speed-ups are against {_label(chosen)}: {_label(measured.rows[0])} was not timed.",
+        summary=f"Speed-ups are against {_label(chosen)}: {_label(wanted)} was not timed.",
         cause="The point with the fewest ranks has no finished run with a time.",
         remedy="Run the study again to fill it in; until then compare these speed-ups with nothing else.",
-        points=_ids((measured.rows[0], chosen)),
+        points=_ids((wanted, chosen)),
     )
 
 
@@ -295,8 +301,10 @@ FINDINGS = (
     missing_runs,
     baseline_missing,
     loss_not_finite,
+    asked_for_against_given,
     more_ranks_than_cores,
     ranks_share_physical_cores,
+    emulated_hosts,
     superlinear,
     mixed_environment,
     noisy_machine,
@@ -309,11 +317,12 @@ FINDINGS = (
 
 
 def _environment(machine: Machine) -> dict[str, str]:
-    """What should be equal for all runs of a study, in words."""
+    """What should be equal for all runs of a study on as many hosts, in words."""
+    on = f" of {len(machine.hosts)} hosts" if len(machine.hosts) > 1 else ""
     return {
-        "host": ", ".join(machine.hosts),
+        f"names{on}" if on else "host": ", ".join(sorted(machine.hosts)),
         "processor": machine.cpu,
-        "cores": str(machine.cores),
+        f"cores{on}": str(machine.cores),
         "GPUs": ", ".join(machine.gpus) or "none",
         "device": ", ".join(sorted({device.split(":")[0] for device in machine.devices})),
         "platform": machine.platform,
@@ -335,7 +344,7 @@ def _threads(row: PointResult) -> int:
 
 
 def _label(row: PointResult) -> str:
-    return _count(row.point.ranks, "rank")
+    return row.label
 
 
 def _count(number: int, noun: str) -> str:

@@ -22,10 +22,13 @@ rank has issued the same one (same group, same sequence number) it is comm-wait,
 So a `communicate` span with several collectives is divided at their issues, and what a rank does in
 it before its own issue, packing a buffer for instance, is not called waiting for others.
 
+A message to or from a parameter server has no last rank to wait for: the server's own work, and its wait for
+other ranks, pass on the far side of it. What is exposed of it is comm-transfer as a whole.
+
 What cannot be known is not guessed. Where a rank's exposed time hangs on a collective that is not
 in every rank's trace, or its trace holds no collective at all, its comm-wait and comm-transfer
-are None and its exposed time counts as `other`. A single rank communicates with nobody: both are
-0, and its `communicate` spans count as `other`.
+are None and its exposed time counts as `other`. A single rank without a server communicates with
+nobody: both are 0, and its `communicate` spans count as `other`.
 
 Damaged traces: a span without end lasts to the end of the innermost finished span around its
 start, or of the window; spans that overlap without nesting give the overlap to the one that
@@ -75,7 +78,9 @@ def ledgers_ns(
     ranks = max(len(traces), ranks or 0)
     window = (started_at_ns, ended_at_ns)
     return tuple(
-        _rank_ledger(_spans(trace, ended_at_ns), messages, window, alone=ranks == 1)
+        _rank_ledger(
+            _spans(trace, ended_at_ns), messages, window, alone=ranks == 1 and not _with_server(trace, 1).any()
+        )
         for trace, messages in zip(traces, _all_messages(traces, ranks), strict=True)
     )
 
@@ -167,12 +172,14 @@ def _all_messages(traces: Sequence[RankTrace], ranks: int) -> list[_Messages]:
     codes = {group: code for code, group in enumerate({group for trace in traces for group in set(trace.group)})}
     issued: list[np.ndarray] = []
     keys: list[np.ndarray] = []
+    served: list[np.ndarray] = []
     for trace in traces:
         chosen = trace.kind == _COLLECTIVE
         group = np.fromiter(map(codes.__getitem__, trace.group), np.int64, len(trace))[chosen]
         sequence = trace.sequence[chosen].astype(np.int64)
         issued.append(trace.start_ns[chosen])
         keys.append(np.where(sequence < 0, -1, (group << 32) | sequence))
+        served.append(_with_server(trace, ranks)[chosen] & (sequence < 0))
     known = np.unique(np.concatenate([np.array([-1]), *keys]))
     gathered = np.full(len(known), np.iinfo(np.int64).min)
     seen_by = np.zeros(len(known), dtype=np.int64)
@@ -182,10 +189,16 @@ def _all_messages(traces: Sequence[RankTrace], ranks: int) -> list[_Messages]:
         seen_by[np.unique(place)] += 1
     gathered[(seen_by < ranks) | (known < 0)] = _NEVER
     messages = []
-    for place, at in zip(places, issued, strict=True):
-        order = np.lexsort((gathered[place], at))
-        messages.append(_Messages(at[order], gathered[place][order]))
+    for place, at, alone in zip(places, issued, served, strict=True):
+        ready = np.where(alone, at, gathered[place])
+        order = np.lexsort((ready, at))
+        messages.append(_Messages(at[order], ready[order]))
     return messages
+
+
+def _with_server(trace: RankTrace, ranks: int) -> np.ndarray:
+    """Which spans are messages with a process that does not train: these are numbered after the ranks."""
+    return np.zeros(len(trace), dtype=bool) if trace.peer is None else trace.peer >= ranks
 
 
 def _rank_ledger(spans: _Spans, messages: _Messages, window: tuple[int, int], *, alone: bool) -> dict[str, int | None]:

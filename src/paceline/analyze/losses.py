@@ -4,8 +4,9 @@
     lost(kind)  =  (cost − baseline's cost) / the sum of all costs
 
 With perfect scaling a sample costs as many rank-seconds on any number of ranks, so the parts sum
-to 1 − the efficiency of the loop, in strong and in weak scaling alike. Start-up, evaluation and
-the warm-up epoch are not in it: the efficiency that it explains leaves them out too.
+to 1 − the efficiency of the loop, in strong and in weak scaling alike. Servers count as ranks in
+the efficiency, and so here: the time that they take is a part of its own, `servers`. Start-up,
+evaluation and the warm-up epoch are not in it: the efficiency that it explains leaves them out too.
 """
 
 from __future__ import annotations
@@ -14,33 +15,46 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from paceline.analyze.ledger import ledgers, mean_ledger
+from paceline.analyze.ledger import COMM_KINDS, ledgers, mean_ledger
 from paceline.records.run import Epoch
 from paceline.records.trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
+from paceline.units import seconds
 
-Costs = Mapping[str, float | None]
+SERVERS = "servers"
+"""Beside the kinds of the ledger: the time of processes that hold parameters and do not train."""
 _INPUT, _OPTIMIZER = SPAN_KINDS.index("input-wait"), SPAN_KINDS.index("optimizer")
 
 
-def loop_costs_s(traces: Sequence[RankTrace], epochs: Sequence[tuple[int, Epoch]]) -> dict[str, float | None] | None:
-    """Rank-seconds per sample by kind over `epochs`, each given with the step at which it began.
+def loop_windows(traces: Sequence[RankTrace], epochs: Sequence[tuple[int, Epoch]]) -> list[tuple[int, int]] | None:
+    """Instants at which each of `epochs` began and ended, each given with the step at which it began.
 
     None where the traces do not show them whole.
     """
-    parts = []
-    for first_step, epoch in epochs:
-        window = _window(traces, first_step, epoch.step)
-        if window is None:
-            return None
-        parts.append(mean_ledger(ledgers(traces, started_at_ns=window[0], ended_at_ns=window[1], ranks=len(traces))))
-    samples = sum(epoch.samples for _, epoch in epochs)
-    if not samples:
-        return None
+    windows = [_window(traces, first_step, epoch.step) for first_step, epoch in epochs]
+    return [window for window in windows if window is not None] if windows and None not in windows else None
+
+
+def loop_costs_s(
+    traces: Sequence[RankTrace], windows: Sequence[tuple[int, int]], samples: int, *, servers: int = 0
+) -> dict[str, float | None]:
+    """Rank-seconds per sample by kind over windows in which so many samples were trained on."""
+    parts = [
+        mean_ledger(ledgers(traces, started_at_ns=start, ended_at_ns=end, ranks=len(traces))) for start, end in windows
+    ]
     costs: dict[str, float | None] = {}
     for kind in LEDGER_KINDS:
         spent_s = [s for part in parts if (s := part[kind]) is not None]
         costs[kind] = sum(spent_s) * len(traces) / samples if len(spent_s) == len(parts) else None
+    if servers:
+        costs[SERVERS] = servers * seconds(sum(end - start for start, end in windows)) / samples
     return costs
+
+
+def exposed_share(costs_s: Mapping[str, float | None]) -> float | None:
+    """Fraction of the loop in which ranks communicated and computed nothing; None where that is not known."""
+    exposed = [costs_s[kind] for kind in COMM_KINDS]
+    whole = sum(costs_s[kind] or 0.0 for kind in LEDGER_KINDS)
+    return None if None in exposed or whole <= 0 else sum(cost or 0.0 for cost in exposed) / whole
 
 
 def lost_shares(
@@ -54,7 +68,10 @@ def lost_shares(
     whole = sum(spent.values())
     if len(ideal) < len(LEDGER_KINDS) or len(spent) < len(LEDGER_KINDS) or whole <= 0:
         return {}
-    return {kind: (spent[kind] - ideal[kind]) / whole for kind in LEDGER_KINDS}
+    served, before = own.get(SERVERS) or 0.0, baseline.get(SERVERS) or 0.0
+    whole += served
+    lost = {kind: (spent[kind] - ideal[kind]) / whole for kind in LEDGER_KINDS}
+    return lost | ({SERVERS: (served - before) / whole} if served or before else {})
 
 
 def _window(traces: Sequence[RankTrace], first_step: int, end_step: int) -> tuple[int, int] | None:

@@ -48,7 +48,7 @@ VERBS = {
     ),
     "doctor": (
         "paceline.cli.doctor:doctor",
-        "[--json]",
+        "[--site NAME] [--json]",
         "What this machine has for training, and what is wrong with it.",
     ),
 }

@@ -11,7 +11,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
@@ -23,7 +22,6 @@ from paceline.units import bytes_text
 TORCH_TIMEOUT_S = 20.0
 _LITTLE_DISK_BYTES = 2_000_000_000
 _LITTLE_MEMORY_BYTES = 1_000_000_000
-_OTHER_LAUNCHERS = ("torchrun", "mpiexec", "sbatch", "ray")
 
 # Joins a group of one rank: gloo then opens its network interface, which is where it fails.
 _ASK_TORCH = """
@@ -195,12 +193,15 @@ def _data_sets() -> Check:
 
 
 def _launchers() -> Check:
-    beside = str(Path(sys.executable).parent)
-    paths = {name: shutil.which(name) or shutil.which(name, path=beside) for name in _OTHER_LAUNCHERS}
-    here = ", ".join(name for name, path in paths.items() if path) or "none"
-    absent = ", ".join(name for name, path in paths.items() if not path) or "none"
-    found = f"local; also on this machine, but not supported yet: {here}; not found: {absent}"
-    return Check(name="Launchers", found=found, facts={"local": True, **paths})
+    """The ways to start ranks, a line each. One that is missing is no fault: a study names the one that it needs."""
+    from paceline.cli.starters import starters
+
+    there = starters()
+    lines = [
+        f"{starter.name:<9} {starter.text if starter.works else f'not usable: {starter.text}'}" for starter in there
+    ]
+    facts = {starter.name: {"works": starter.works, "text": starter.text} for starter in there}
+    return Check(name="Launchers", found="\n".join(lines), facts=facts)
 
 
 def start_torch() -> subprocess.Popen[str]:

@@ -29,6 +29,20 @@ Overrides = Annotated[
         help="Override a value of the study file, such as train.lr=0.01; may be given again and again.",
     ),
 ]
+Strategy = Annotated[str | None, Parameter(metavar="NAME", help="How ranks share the work: ddp, flat, ...")]
+Launcher = Annotated[str | None, Parameter(metavar="NAME", help="What starts the ranks: local, mpi, slurm, ...")]
+Site = Annotated[
+    str | None,
+    Parameter(metavar="NAME", help="Site profile that fills in what the study leaves open: launcher, partition, ..."),
+]
+Force = Annotated[
+    bool,
+    Parameter(
+        negative="",
+        show_default=False,
+        help="Run even where what was given makes the figures meaningless, such as two ranks on one core.",
+    ),
+]
 Fresh = Annotated[
     bool,
     Parameter(
@@ -67,3 +81,8 @@ def whole_numbers(option: str, text: str) -> tuple[int, ...]:
             f"{option} {text!r} is not a list of whole numbers.",
             right=f"Separate them by commas, without spaces: {option} 1,2,4",
         ) from None
+
+
+def words(text: str | None) -> str | list[str] | None:
+    """The names of a list such as `ddp,flat`; one alone as it stands."""
+    return text.split(",") if text is not None and "," in text else text

@@ -9,10 +9,11 @@ and then, so that a log shows that it moves and does not fill up.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Self
 
 from paceline.cli.console import Console
+from paceline.records.study import point_label
 from paceline.studies.events import (
     DataReady,
     Event,
@@ -23,8 +24,10 @@ from paceline.studies.events import (
     RunSkipped,
     RunStarted,
     StudyStarted,
+    StudyStopped,
 )
-from paceline.units import count_text, counted, duration_text, percent_text
+from paceline.studies.pace import QUEUED
+from paceline.units import count_text, duration_text, percent_text
 
 if TYPE_CHECKING:
     from paceline.records.run import RunResult
@@ -41,6 +44,7 @@ class StudyProgress:
         self._clock = clock
         self._said_at = clock()
         self._bar: Any = None
+        self._vary: Collection[str] = ()
         self.finished = 0
         """Runs that are on the disk by now."""
         self.total = 0
@@ -78,10 +82,12 @@ class StudyProgress:
                     self._end(event, "SKIP", "not run, because its point has failed")
             case RunFailed():
                 self._end(event, "FAIL", event.message)
+            case StudyStopped():
+                self._end(event, "STOP", event.reason)
 
     def _begin(self, event: StudyStarted) -> None:
-        self.total, self.finished = event.total, event.finished
-        for index, text in enumerate(event.placements):
+        self.total, self.finished, self._vary = event.total, event.finished, event.study.vary
+        for index, text in enumerate(dict.fromkeys(event.placements)):
             self._console.fact("" if index else "Placement", text)
         if event.finished:
             self._console.fact("Kept", f"{event.finished} of {event.total} runs are finished from before")
@@ -94,22 +100,26 @@ class StudyProgress:
             left = left_text(event.left_s)
             self._end(event, "....", f"{where_text(event)}{', ' if left else ''}{left}")
 
-    def _end(self, event: RunProgress | RunFinished | RunSkipped | RunFailed, mark: str, text: str) -> None:
-        self._console.status(mark, f"({event.index}/{event.total}) {run_text(event.run)}: {text}")
+    def _end(
+        self, event: RunProgress | RunFinished | RunSkipped | RunFailed | StudyStopped, mark: str, text: str
+    ) -> None:
+        self._console.status(mark, f"({event.index}/{event.total}) {run_text(event.run, self._vary)}: {text}")
 
     def _draw(self, event: RunStarted | RunProgress, fraction: float, left_s: float | None) -> None:
         if self._bar is None:
             return
-        text = f"({event.index}/{event.total}) {run_text(event.run)}"
+        text = f"({event.index}/{event.total}) {run_text(event.run, self._vary)}"
+        if isinstance(event, RunProgress) and event.phase.startswith(QUEUED):
+            text = f"{text}, {event.phase}"
         done = event.index - 1 + fraction
         self._bar.update(
             self._bar.task_ids[0], description=text, completed=done, total=event.total, left=left_text(left_s)
         )
 
 
-def run_text(run: Run) -> str:
-    """`2 ranks, run 3`."""
-    return f"{counted(run.point.ranks, 'rank')}, run {run.number}"
+def run_text(run: Run, vary: Collection[str]) -> str:
+    """`2 ranks, flat, run 3`: the point by what the study varies, and the number of the run."""
+    return f"{point_label(run.point, vary)}, run {run.number}"
 
 
 def where_text(event: RunProgress) -> str:
@@ -128,7 +138,7 @@ def left_text(left_s: float | None) -> str:
 
 def result_text(result: RunResult) -> str:
     """The figures of one run: epoch time, throughput, test accuracy."""
-    from paceline.analyze.results import epoch_s, samples_per_s
+    from paceline.analyze.timing import epoch_s, samples_per_s
 
     epoch, throughput = epoch_s(result), samples_per_s(result)
     parts = [f"epoch {duration_text(epoch)}"] if epoch is not None else []

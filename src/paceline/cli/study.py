@@ -9,12 +9,29 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from paceline.cli.console import Console, grid
-from paceline.cli.options import Count, Fresh, Json, Out, Overrides, Source, whole_numbers
-from paceline.units import bytes_text, count_text, counted
+from paceline.cli.options import (
+    Count,
+    Force,
+    Fresh,
+    Json,
+    Launcher,
+    Out,
+    Overrides,
+    Site,
+    Source,
+    Strategy,
+    whole_numbers,
+    words,
+)
+from paceline.units import bytes_text, count_text, counted, number_text
 
 if TYPE_CHECKING:
     from paceline.cli.progress import StudyProgress
     from paceline.studies.load import LoadedStudy
+    from paceline.studies.preview import Preview
+
+_MAX_SCRIPTS = 8
+"""Job scripts that a terminal is shown: they differ in little."""
 
 
 def study(
@@ -22,12 +39,25 @@ def study(
     /,
     *,
     ranks: Annotated[str | None, Parameter(metavar="1,2", help="Numbers of ranks: one point each.")] = None,
+    hosts: Annotated[str | None, Parameter(metavar="1,2", help="Numbers of hosts to spread the ranks over.")] = None,
+    strategy: Strategy = None,
+    launcher: Launcher = None,
+    site: Site = None,
     repeats: Annotated[Count | None, Parameter(help="Runs of each point.")] = None,
     overrides: Overrides = None,
     out: Out = None,
+    budget: Annotated[
+        float | None, Parameter(metavar="HOURS", help="Stop before more rank-hours are spent, earlier runs included.")
+    ] = None,
     dry_run: Annotated[
-        bool, Parameter(negative="", show_default=False, help="Check the study and show what would be run.")
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="Check the study; show what would be run, an estimate of what it takes, and job scripts.",
+        ),
     ] = False,
+    force: Force = False,
     fresh: Fresh = False,
     as_json: Json = False,
 ) -> int:
@@ -35,30 +65,42 @@ def study(
 
     Every point is run as often as the study says. Finished runs are kept: a study that was stopped
     goes on when the same command is given again, and one that is finished is only reported.
+    Several strategies, launchers or hosts, separated by commas, are compared in one study.
 
     For example:
 
         paceline study digits
         paceline study my-study.toml --ranks 1,2,4 --repeats 5 --set train.lr=0.01
+        paceline study my-study.toml --strategy ddp,flat --budget 2 --dry-run
     """
     from paceline import api
     from paceline.cli.progress import StudyProgress
     from paceline.cli.report import show
+    from paceline.studies.budget import check_budget
 
     console = Console.standard()
-    numbers = whole_numbers("--ranks", ranks) if ranks is not None else None
-    loaded = api.load(study, ranks=numbers, repeats=repeats, set=overrides)
+    check_budget(budget)
+    loaded = api.load(
+        study,
+        ranks=whole_numbers("--ranks", ranks) if ranks is not None else None,
+        hosts=whole_numbers("--hosts", hosts) if hosts is not None else None,
+        strategy=words(strategy),
+        launcher=words(launcher),
+        site=site,
+        repeats=repeats,
+        set=overrides,
+    )
     folder = api.study_folder(loaded, out)
     if dry_run:
-        return _show_preview(loaded, folder, console, as_json=as_json)
+        return _show_preview(loaded, folder, console, budget, as_json=as_json)
     open_study(loaded, folder, console)
     with StudyProgress(console) as progress:
         try:
-            results = api.run(loaded, folder, fresh=fresh, events=progress)
+            results = api.run(loaded, folder, fresh=fresh, budget=budget, force=force, events=progress)
         except KeyboardInterrupt:
             return interrupted("study", folder, progress, console)
     show(results, console, as_json=as_json)
-    return 1 if results.failures else 0
+    return 1 if results.failures or results.stopped else 0
 
 
 def open_study(loaded: LoadedStudy, folder: Path, console: Console) -> None:
@@ -88,8 +130,8 @@ def interrupted(verb: str, folder: Path, progress: StudyProgress, console: Conso
     return 130
 
 
-def _show_preview(loaded: LoadedStudy, folder: Path, console: Console, *, as_json: bool) -> int:
-    """Print what would be run; nothing is fetched, started or written."""
+def _show_preview(loaded: LoadedStudy, folder: Path, console: Console, budget: float | None, *, as_json: bool) -> int:
+    """Print what would be run; nothing is fetched or written, and no rank is started."""
     from paceline.records.codec import plain
     from paceline.studies.preview import preview
 
@@ -98,20 +140,44 @@ def _show_preview(loaded: LoadedStudy, folder: Path, console: Console, *, as_jso
         console.json({"study": loaded.study.name, "folder": str(folder), "preview": plain(shown)})
         return 0
     open_study(loaded, folder, console)
-    header = ["ranks", "batch per rank", "steps per epoch", "finished", "placement"]
-    rows = [
-        (
-            str(point.ranks),
-            f"{point.batch_per_rank:g}",
-            count_text(point.steps_per_epoch),
-            f"{'–' if point.finished is None else point.finished} of {loaded.study.run.repeats}",
-            point.placement,
-        )
-        for point in shown.points
-    ]
-    console.result(grid(header, rows, right=(0, 1, 2, 3)))
+    console.result(_preview_table(shown))
     data, name = shown.dataset, loaded.study.data.dataset
     known = f"{count_text(data.train)} training samples, in the cache" if data else "not in the cache yet"
     left = "" if shown.finished is None else f", {shown.runs - shown.finished} of them not finished"
     console.result(f"\nData set: {name}, {known}.\nRuns: {shown.runs}{left}. Nothing was run.")
+    console.result(_estimate_text(shown, budget))
+    scripts = {point.label: point.script for point in shown.points if point.script}
+    for label, script in list(scripts.items())[:_MAX_SCRIPTS]:
+        console.result(f"\nJob script, {label}:\n\n{script.rstrip()}")
+    if len(scripts) > _MAX_SCRIPTS:
+        console.result(f"\n{len(scripts) - _MAX_SCRIPTS} more job scripts are shown with --json.")
     return 0
+
+
+def _preview_table(shown: Preview) -> str:
+    """A line per point: its ranks, what the study varies, its steps, what is finished, what it would take, where."""
+    factors = list(shown.study.vary)
+    numbers = ["batch per rank", "steps per epoch", "finished", "rank-hours"]
+    header = ["ranks", *(path.split(".", 1)[1].replace("_", " ") for path in factors), *numbers, "placement"]
+    rows = [
+        (
+            str(point.ranks),
+            *("–" if point.factors[path] is None else str(point.factors[path]) for path in factors),
+            f"{point.batch_per_rank:g}",
+            count_text(point.steps_per_epoch),
+            f"{'–' if point.finished is None else point.finished} of {shown.study.run.repeats}",
+            number_text(point.rank_h, 2),
+            point.placement,
+        )
+        for point in shown.points
+    ]
+    first = 1 + len(factors)
+    return grid(header, rows, right=(0, *range(first, first + len(numbers))))
+
+
+def _estimate_text(shown: Preview, budget: float | None) -> str:
+    if shown.rank_h is None:
+        return f"Rank-hours: {shown.basis}."
+    text = f"Rank-hours: {number_text(shown.rank_h, 2)} estimated for what is left, {shown.basis}."
+    over = budget is not None and shown.rank_h > budget
+    return f"{text} That is more than --budget {budget:g}: it would be stopped before its end." if over else text

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from paceline.cli.console import Console
-from paceline.cli.options import Count, Fresh, Json, Out, Overrides, Source
+from paceline.cli.options import Count, Force, Fresh, Json, Launcher, Out, Overrides, Site, Source, Strategy
 from paceline.cli.progress import StudyProgress
 from paceline.errors import RunError
 from paceline.studies.events import Event, RunFinished, RunProgress, RunSkipped, RunStarted
@@ -26,15 +27,20 @@ def train(
     /,
     *,
     ranks: Annotated[Count | None, Parameter(help="Number of ranks; the first of the study's where not given.")] = None,
+    strategy: Strategy = None,
+    launcher: Launcher = None,
+    site: Site = None,
     overrides: Overrides = None,
     out: Out = None,
+    force: Force = False,
     fresh: Fresh = False,
     as_json: Json = False,
 ) -> int:
     """Train once: one run of one point of a study, with a line for every epoch.
 
     A run that was stopped goes on from its last checkpoint (train.checkpoint_every says how often one
-    is written), and one that is finished is only shown.
+    is written), and one that is finished is only shown. Of a study that varies more than the ranks, the
+    first value of each factor is taken.
 
     For example:
 
@@ -45,14 +51,14 @@ def train(
     from paceline.cli.study import interrupted, open_study
 
     console = Console.standard()
-    if ranks is None:
-        ranks = api.load(study, set=overrides).study.run.ranks[0]
-    loaded = api.load(study, ranks=ranks, repeats=1, set=overrides)
+    whole = api.load(study, ranks=ranks, strategy=strategy, launcher=launcher, site=site, repeats=1, set=overrides)
+    run = replace(whole.study.run, ranks=whole.study.run.ranks[:1])  # none where hosts and ranks per host say it
+    loaded = replace(whole, study=replace(whole.study, run=run, vary={}))
     folder = api.study_folder(loaded, out, prefix="train-")
     open_study(loaded, folder, console)
     with EpochProgress(console, folder) as progress:
         try:
-            results = api.run(loaded, folder, fresh=fresh, events=progress)
+            results = api.run(loaded, folder, fresh=fresh, force=force, events=progress)
         except KeyboardInterrupt:
             return interrupted("train", folder, progress, console)
     if progress.result is None:

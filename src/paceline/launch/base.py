@@ -47,7 +47,8 @@ class Outcome:
     """A run in which every rank said that it was done."""
 
     started_at_ns: int
-    """`launched_at_ns` of the manifest."""
+    """Instant from which the run's time counts: `launched_at_ns` of the manifest, or the first rank's start where a
+    scheduler had queued it."""
     ended_at_ns: int
     """Instant on the same clock (time.monotonic_ns) at which the last rank had ended."""
     reports: tuple[RankReport, ...]
@@ -59,7 +60,7 @@ def ignore(progress: Progress) -> None:
 
 
 class Launcher(Protocol):
-    """One way of starting ranks."""
+    """One way of starting ranks; made of (command, settings): see `LocalLauncher`."""
 
     name: str
 
@@ -69,6 +70,13 @@ class Launcher(Protocol):
 
     def check(self, point: Point) -> None:
         """Raise RequestError where the ranks of a point can never run here, before any of a study is started."""
+        ...
+
+    def pending(self, folder: RunFolder) -> Manifest | None:
+        """What the ranks of this run were told where they go on by themselves, started by an earlier process.
+
+        `run` with that manifest then takes them over. None where nobody outlives the launcher.
+        """
         ...
 
     def run(

@@ -7,7 +7,8 @@ When one rank dies the others fail within milliseconds, because their collective
        and within these the one that ended first.
 
 When no rank moves at all, the cause is the one that the others wait for: one that the operating
-system has stopped, else one that is not waiting in a collective, else the one that issued the fewest.
+system has stopped, else one that is not waiting in a collective, else the one that issued the fewest
+(a rank, because servers and a coordinator only answer).
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.errors import RankError
+from paceline.records import roles
 from paceline.records.pulse import Pulse
 from paceline.records.run import RankReport
+from paceline.records.study import Point
 from paceline.units import duration_text
 
 # A process's state in psutil's words -> how it is said.
@@ -50,6 +53,17 @@ class Sight:
     report: RankReport | None = None
     state: str | None = None
     """Of the running process, in psutil's words."""
+    point: Point | None = None
+    """Says what its role is; a rank where None."""
+
+    @property
+    def name(self) -> str:
+        """'rank 3', 'server 0'."""
+        return roles.name(self.point, self.rank) if self.point else f"rank {self.rank}"
+
+    def title(self, size: int) -> str:
+        """'Rank 3 of 4', 'Server 0 (process 4 of 6)'."""
+        return roles.title(self.point, self.rank) if self.point else f"Rank {self.rank} of {size}"
 
     @property
     def phase(self) -> str:
@@ -85,6 +99,7 @@ def awaited_rank(sights: Sequence[Sight]) -> Sight:
         key=lambda s: (
             s.state not in _STUCK,
             s.phase == "communicate",
+            not s.name.startswith("rank"),
             s.pulse.collectives if s.pulse else 0,
             s.rank,
         ),
@@ -93,7 +108,7 @@ def awaited_rank(sights: Sequence[Sight]) -> Sight:
 
 def failure(cause: Sight, size: int, log_tail: str) -> RankError:
     """The error for a rank that died, raised, or left without a word."""
-    who, where = f"Rank {cause.rank} of {size} on {cause.host}", _place(cause)
+    who, where = f"{cause.title(size)} on {cause.host}", _place(cause)
     report, code, right = cause.report, cause.code, ""
     if report is not None and report.status != "done":
         ended = "" if code is None else f" ({_end_text(code)})"
@@ -117,11 +132,12 @@ def failure(cause: Sight, size: int, log_tail: str) -> RankError:
 
 def hang(cause: Sight, sights: Sequence[Sight], *, silence_s: float, heartbeat_s: float, log_tail: str) -> RankError:
     """The error for ranks that all stand still, with where each of them stands."""
-    who, evidence = f"Rank {cause.rank} of {len(sights)} on {cause.host} hangs", _STATES.get(cause.state or "", "")
+    title = cause.title(len(sights))
+    who, evidence = f"{title} on {cause.host} hangs", _STATES.get(cause.state or "", "")
     if not evidence and cause.phase == "communicate":
         evidence = "It waits in a collective, like all that run, and has issued the fewest."
         if len({s.pulse.collectives for s in sights if s.code is None and s.pulse}) == 1:
-            who = f"All ranks hang, rank {cause.rank} of {len(sights)} on {cause.host}"
+            who = f"All ranks hang, {title[0].lower()}{title[1:]} on {cause.host}"
             evidence = "Each waits in the same collective: communication itself does not go on."
     elif not evidence:
         doing = f"It is in phase {cause.phase!r}, not in a collective."
@@ -136,9 +152,9 @@ def hang(cause: Sight, sights: Sequence[Sight], *, silence_s: float, heartbeat_s
 
 
 def _failed_at_ns(sight: Sight) -> int:
-    """When it failed: as the rank itself said, which is before its process was gone."""
+    """When it failed: as the rank itself said, which is before its process was gone; on rank 0's clock."""
     if sight.report is not None and sight.report.status != "done":
-        return sight.report.ended_at_ns
+        return sight.report.ended_at_ns - sight.report.clock_offset_ns
     return sight.ended_at_ns or 0
 
 
@@ -155,9 +171,9 @@ def _place(sight: Sight) -> str:
 def _stand(sight: Sight) -> str:
     """One line on a rank that stands still."""
     if sight.code is not None:
-        return f"rank {sight.rank}: ended"
+        return f"{sight.name}: ended"
     collectives = sight.pulse.collectives if sight.pulse else 0
-    return f"rank {sight.rank}: {sight.phase}, {_place(sight)}, {collectives} collectives issued"
+    return f"{sight.name}: {sight.phase}, {_place(sight)}, {collectives} collectives issued"
 
 
 def _origin(report: RankReport) -> list[str]:

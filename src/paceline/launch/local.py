@@ -6,7 +6,7 @@
        ├─▶ rank 1   ...
        └── watches; ends them all when one fails, or when it is told to stop
 
-No rank outlives the launcher: each ties itself to it before anything else (train/guard.py). The
+No rank outlives the launcher: each ties itself to it before anything else (guard.py). The
 socket is bound before any rank starts, so that no port can be taken in between, and nothing
 listens beyond loopback.
 """
@@ -21,8 +21,6 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from io import FileIO
-from pathlib import Path
 
 import psutil
 
@@ -30,13 +28,13 @@ from paceline.errors import RunError
 from paceline.identity import inherited_environment, local_environment
 from paceline.launch import machine
 from paceline.launch.base import WORKER, Outcome, Placement, Progress, clear_attempt, ignore
-from paceline.launch.child import loopback_environment, python, thread_environment
-from paceline.launch.placement import check_memory, placement
-from paceline.launch.supervise import LOG_HEADER, Watch, end_ranks, interruptible
-from paceline.records.codec import storage_error
+from paceline.launch.child import library_environment, opened_log, python
+from paceline.launch.placement import check_memory, placement_of
+from paceline.launch.supervise import Watch, end_ranks, interruptible
+from paceline.records import roles
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
-from paceline.records.study import Point
+from paceline.records.study import LaunchSettings, Point
 
 
 class LocalLauncher:
@@ -44,16 +42,15 @@ class LocalLauncher:
 
     name = "local"
 
-    def __init__(self, command: tuple[str, ...] | None = None) -> None:
+    def __init__(self, command: tuple[str, ...] | None = None, settings: LaunchSettings = LaunchSettings()) -> None:
         """`command` stands in for the worker, RUN_DIR is appended to it: tests use one without torch."""
         self._command = command or python("-m", WORKER)
 
     def placement(self, point: Point) -> Placement:
         """Where the ranks of a point would run, with the reason."""
-        return placement(
-            point.ranks,
-            point.threads,
-            pin=point.pin,
+        return placement_of(
+            point,
+            range(point.processes),
             processors=machine.processors(),
             quota=machine.cgroup_limits().cpus,
             can_pin=machine.can_pin(),
@@ -61,7 +58,10 @@ class LocalLauncher:
 
     def check(self, point: Point) -> None:
         """Raise RequestError where there is not even the memory to start the ranks of a point."""
-        check_memory(point.ranks, machine.this_machine().memory_bytes)
+        check_memory(point.processes, machine.this_machine().memory_bytes)
+
+    def pending(self, folder: RunFolder) -> None:
+        """No rank outlives this launcher."""
 
     def run(
         self,
@@ -97,14 +97,14 @@ class LocalLauncher:
 
     def _start(self, ranks: list[LocalRank], folder: RunFolder, manifest: Manifest) -> None:
         """Start every rank and put it into `ranks` at once, so that whatever happens it can be ended."""
-        size = manifest.point.ranks
+        size = manifest.point.processes
         command = (*self._command, str(folder.path.resolve()))
         with socket.create_server(("127.0.0.1", 0), backlog=max(128, size)) as meeting:
             for rank in range(size):
                 store_fd = meeting.fileno() if rank == 0 else None
                 environment = (
                     inherited_environment()
-                    | _library_environment(manifest.point.threads)
+                    | library_environment(roles.threads(manifest.point, rank))
                     | local_environment(
                         rank,
                         size,
@@ -169,13 +169,6 @@ class LocalRank:
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
-def _library_environment(threads: int) -> dict[str, str]:
-    """What libraries read when they load: numbers of threads, and where collectives may listen."""
-    told = thread_environment(threads) | loopback_environment()
-    # A crash in native code leaves its Python stack in the log, and output is there as soon as it is made.
-    return told | {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1"}
-
-
 def _start_rank(
     rank: int,
     command: tuple[str, ...],
@@ -184,10 +177,7 @@ def _start_rank(
     folder: RunFolder,
     manifest: Manifest,
 ) -> LocalRank:
-    path = folder.rank_log(rank)
-    header = f"{LOG_HEADER}rank {rank} of {manifest.point.ranks}, run {manifest.run}, attempt {manifest.attempt}, "
-    header += f"launched {manifest.launched_at}\n"
-    with _opened_log(path, header) as log:
+    with opened_log(folder.rank_log(rank), rank, manifest) as log:
         try:
             process = subprocess.Popen(
                 command,
@@ -207,18 +197,6 @@ def _start_rank(
                 next="paceline doctor shows what this machine allows.",
             ) from error
     return LocalRank(rank, process)
-
-
-def _opened_log(path: Path, header: str) -> FileIO:
-    """A rank's log, opened for what it prints, with a line for this attempt."""
-    try:
-        with contextlib.ExitStack() as on_failure:
-            log = on_failure.enter_context(path.open("ab", buffering=0))
-            log.write(header.encode())
-            on_failure.pop_all()
-            return log
-    except OSError as error:
-        raise storage_error(path, error) from error
 
 
 def _nap(ranks: Sequence[LocalRank], length_s: float) -> None:

@@ -4,7 +4,8 @@
     physical cores    of those, the ones that are not hyper-threads of another
     memory            of the machine, cut to the memory limit of its control group
 
-A limit may stand at any level above the process's own control group: the tightest one counts.
+And `machine.json`: that, and what the ranks said of themselves before the first step (`ranks/roll-call.json`).
+Where they run on other machines than this process, it tells of those, all hosts together.
 """
 
 from __future__ import annotations
@@ -16,38 +17,21 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import psutil
 
+from paceline import host
+from paceline.errors import StorageError
+from paceline.host import Limits, Processor, cgroup_limits, processors, usable_count
+from paceline.records.codec import read_record
+from paceline.records.folder import RunFolder
+from paceline.records.given import Clock, Given, RollCall
 from paceline.records.run import Machine, RankReport
 
-_CPU_TREE = Path("/sys/devices/system/cpu")
-_GROUP_TREE = Path("/sys/fs/cgroup")
-_OWN_GROUP = Path("/proc/self/cgroup")
-# Version 1 says "no limit" with a number just below 2**63.
-_NO_LIMIT_BYTES = 1 << 60
-
-
-@dataclass(frozen=True, slots=True)
-class Processor:
-    """One logical core."""
-
-    number: int
-    core: int
-    """The lowest number among the hyper-threads of the same physical core."""
-    package: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What the control groups above this process leave to it; None is no limit."""
-
-    cpus: float | None
-    """Cores' worth of time: 1.5 is three halves of a core."""
-    memory_bytes: int | None
+__all__ = ["Limits", "Processor", "cgroup_limits", "processors", "usable_count"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +50,90 @@ class ThisMachine:
     platform: str
 
 
-def machine(reports: Sequence[RankReport]) -> Machine:
-    """What the ranks of a run were given: this machine's facts, and what each rank saw itself."""
+def roll_call(folder: RunFolder) -> RollCall | None:
+    """What the ranks said before the first step; None where they did not come that far, or it cannot be read."""
+    try:
+        return read_record(folder.roll_call, RollCall) if folder.roll_call.exists() else None
+    except StorageError:
+        return None
+
+
+def machine(reports: Sequence[RankReport], roll: RollCall | None = None) -> Machine:
+    """What the ranks of a run were given: the machine's facts, and what each rank saw itself."""
+    record = _from_reports(reports)
+    return _with_roll(record, roll) if roll else record
+
+
+def _with_roll(record: Machine, roll: RollCall) -> Machine:
+    """The record with all that the ranks said, of their machines where those are others than this."""
+    ranks = roll.ranks
+    hosts = tuple(dict.fromkeys(given.place for given in ranks))
+    record = replace(
+        record,
+        hosts=hosts,
+        ranks=ranks,
+        links=roll.links,
+        complaints=roll.complaints,
+        clocks=launcher_clocks(roll, here=Here.now()),
+        versions=record.versions or ranks[0].versions,
+    )
+    machines = list({given.machine: given for given in ranks}.values())
+    if [given.machine for given in machines] == [host.boot_id() or socket.gethostname()]:
+        return record
+    return replace(
+        record,
+        cpu=", ".join(dict.fromkeys(given.cpu for given in machines)),
+        cores=sum(given.physical_cores for given in machines),
+        logical_cores=sum(given.cores for given in machines),
+        memory_bytes=sum(given.memory_bytes for given in machines),
+        gpus=tuple(name for given in machines for name in given.gpus),
+        platform=", ".join(dict.fromkeys(given.platform for given in machines)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """The clocks of this process."""
+
+    clock: str
+    """As `Given.clock`."""
+    wall_ns: int
+    monotonic_ns: int
+
+    @classmethod
+    def now(cls) -> Here:
+        own = Given(rank=-1, host=socket.gethostname(), boot_id=host.boot_id(), time_namespace=host.time_namespace())
+        return cls(clock=own.clock, wall_ns=time.time_ns(), monotonic_ns=time.monotonic_ns())
+
+
+def launcher_clocks(roll: RollCall, here: Here) -> tuple[Clock, ...]:
+    """Every rank's clock against the launcher's: through a rank that reads the same clock as the launcher.
+
+    Assumes: where no rank does, that rank 0's wall clock and the launcher's agree.
+    """
+    same = {given.rank for given in roll.ranks if given.clock == here.clock}
+    bridge = next((clock for clock in roll.clocks if clock.rank in same), None)
+    first = roll.ranks[0]
+    wall_ns = (first.monotonic_ns - first.wall_ns) - (here.monotonic_ns - here.wall_ns)
+    clocks = []
+    for clock in roll.clocks:
+        if clock.rank in same:
+            found = replace(clock, offset_ns=0, error_ns=0, method="same")
+        elif bridge is not None:
+            found = replace(
+                clock,
+                offset_ns=clock.offset_ns - bridge.offset_ns,
+                error_ns=(clock.error_ns or 0) + (bridge.error_ns or 0),
+                method="exchange",
+            )
+        else:
+            found = replace(clock, offset_ns=clock.offset_ns + wall_ns, error_ns=None, method="wall")
+        clocks.append(found)
+    return tuple(clocks)
+
+
+def _from_reports(reports: Sequence[RankReport]) -> Machine:
+    """The same as far as this machine and the ranks' last words say it."""
     here = this_machine()
     versions: dict[str, str] = {}
     for report in reports:
@@ -119,67 +185,10 @@ def can_pin() -> bool:
     return hasattr(os, "sched_setaffinity")
 
 
-def usable_count(count: int, quota: float | None) -> int:
-    """How many of `count` cores can be busy at once under a CPU quota; at least one."""
-    return count if quota is None else max(1, min(count, int(quota)))
-
-
-def processors(tree: Path = _CPU_TREE, affinity: set[int] | None = None) -> list[Processor]:
-    """The logical cores in the order in which ranks should get them; cores of one package side by side."""
-    if affinity is None:
-        affinity = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
-    by_place = sorted((_processor(tree, number) for number in affinity), key=lambda p: (p.package, p.core, p.number))
-    seen: dict[int, int] = {}
-    turns: dict[int, int] = {}
-    for processor in by_place:
-        turns[processor.number] = seen[processor.core] = seen.get(processor.core, -1) + 1
-    return sorted(by_place, key=lambda p: turns[p.number])  # a stable sort: places stay in order
-
-
-def _processor(tree: Path, number: int) -> Processor:
-    """One logical core; a core and package of its own where the system does not say."""
-    topology = tree / f"cpu{number}" / "topology"
-    siblings = _text(topology / "core_cpus_list") or _text(topology / "thread_siblings_list")
-    package = _text(topology / "physical_package_id")
-    core = siblings.replace("-", ",").split(",")[0]
-    return Processor(number, int(core) if core.isdigit() else number, int(package) if package.isdigit() else 0)
-
-
-def cgroup_limits(own: Path = _OWN_GROUP, tree: Path = _GROUP_TREE) -> Limits:
-    """The tightest limits on the way from this process's control groups up to the root, versions 1 and 2."""
-    cpus: list[float] = []
-    memory: list[int] = []
-    for line in _text(own).splitlines():
-        _, controllers, group = (*line.split(":", 2), "", "")[:3]
-        for folder in _upwards(tree / controllers, group):
-            quota, period = (*_text(folder / "cpu.max").split(), "", "")[:2]
-            if not quota:
-                quota, period = _text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us")
-            if quota.isdigit() and period.isdigit() and int(period):  # "max" and "-1" are no limit
-                cpus.append(int(quota) / int(period))
-            limit = _text(folder / "memory.max") or _text(folder / "memory.limit_in_bytes")
-            if limit.isdigit() and int(limit) < _NO_LIMIT_BYTES:
-                memory.append(int(limit))
-    return Limits(cpus=min(cpus, default=None), memory_bytes=min(memory, default=None))
-
-
-def _upwards(root: Path, group: str) -> Iterator[Path]:
-    """The folder of a control group and those above it. Inside a container the first may not exist."""
-    folder = root / group.lstrip("/")
-    while folder != root and root in folder.parents:
-        yield folder
-        folder = folder.parent
-    yield root
-
-
 def _cpu_name() -> str:
     if sys.platform == "darwin":
         return _output("sysctl", "-n", "machdep.cpu.brand_string").strip() or platform.machine()
-    for line in _text(Path("/proc/cpuinfo")).splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() == "model name":
-            return value.strip()
-    return platform.processor() or platform.machine()
+    return host.cpu_name()
 
 
 @functools.cache
@@ -199,11 +208,3 @@ def _output(*command: str) -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout
-
-
-def _text(path: Path) -> str:
-    """A file's contents without the white space around them; empty where it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""

@@ -8,28 +8,56 @@ of the same core only when those are used up, and then the same rank's threads s
 
 "More threads than cores" counts logical cores that the process may use, a CPU quota included: up
 to there the operating system need not take turns. That hyper-threads share a core is said.
+Servers get cores as ranks do; a coordinator hardly computes and is left to run on any.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from paceline.errors import RequestError
 from paceline.launch.base import Placement
 from paceline.launch.machine import Processor, usable_count
+from paceline.records import roles
+from paceline.records.study import Point
 from paceline.units import bytes_text, counted
 
 RANK_BYTES = 300_000_000
 """What a rank takes before its model and data: Python, torch and the libraries under it."""
 
 
-def placement(
-    ranks: int, threads: int, *, pin: bool, processors: Sequence[Processor], quota: float | None, can_pin: bool
+def placement_of(
+    point: Point, processes: range, *, processors: Sequence[Processor], quota: float | None, can_pin: bool
 ) -> Placement:
-    """Where `ranks` of `threads` each go, given the logical cores in order of preference."""
-    wanted = ranks * threads
+    """Where those processes of a point go that run on one host, each with the threads of its role."""
+    return placement(
+        sum(point.role(process) == "rank" for process in processes),
+        [roles.cores(point, process) for process in processes],
+        pin=point.pin,
+        processors=processors,
+        quota=quota,
+        can_pin=can_pin,
+    )
+
+
+def placement(
+    ranks: int,
+    threads: int | Sequence[int],
+    *,
+    pin: bool,
+    processors: Sequence[Processor],
+    quota: float | None,
+    can_pin: bool,
+) -> Placement:
+    """Where `ranks` of `threads` each go, given the logical cores in order of preference.
+
+    Or the threads of every process in turn: what comes after the ranks is a server, or a coordinator where it has 0.
+    """
+    each = (threads,) * ranks if isinstance(threads, int) else tuple(threads)
+    wanted = sum(each)
     usable = usable_count(len(processors), quota)
-    text = f"{counted(ranks, 'rank')} × {counted(threads, 'thread')} on {_machine_text(processors, usable, quota)}"
+    text = f"{_processes(ranks, each)} on {_machine_text(processors, usable, quota)}"
     if wanted > usable:
         return Placement(cores=None, text=f"{text}: not pinned, more threads than cores", oversubscribed=True)
     reason = None
@@ -43,10 +71,12 @@ def placement(
     if reason:
         return Placement(cores=None, text=f"{text}: {reason}", oversubscribed=False)
     chosen = sorted(processors[:wanted], key=lambda p: (p.package, p.core, p.number))
-    cores = tuple(tuple(p.number for p in chosen[i * threads : (i + 1) * threads]) for i in range(ranks))
+    ends = tuple(itertools.accumulate(each))
+    parts = [chosen[end - own : end] if own else processors for own, end in zip(each, ends, strict=True)]
+    cores = tuple(tuple(p.number for p in part) for part in parts)
     shared = len({p.core for p in chosen}) < wanted
     ending = " (hyper-threads share cores)" if shared else ""
-    return Placement(cores=cores, text=f"{text}: {_places(cores)}{ending}", oversubscribed=False)
+    return Placement(cores=cores, text=f"{text}: {_places(ranks, each, cores)}{ending}", oversubscribed=False)
 
 
 def check_memory(ranks: int, memory_bytes: int) -> None:
@@ -71,9 +101,21 @@ def _machine_text(processors: Sequence[Processor], usable: int, quota: float | N
     return counted(usable, "core")
 
 
-def _places(cores: tuple[tuple[int, ...], ...]) -> str:
+def _processes(ranks: int, each: tuple[int, ...]) -> str:
+    """'2 ranks × 1 thread', '2 ranks × 1 thread and 1 server × 2 threads'."""
+    kinds = (("rank", each[:ranks]), ("server", tuple(own for own in each[ranks:] if own)))
+    shown = [f"{counted(len(own), kind)} × {counted(own[0], 'thread')}" for kind, own in kinds if own]
+    return " and ".join(shown) or "1 coordinator"
+
+
+def _places(ranks: int, each: tuple[int, ...], cores: tuple[tuple[int, ...], ...]) -> str:
     """'rank 0 on core 0, rank 1 on core 1'; the middle is left out where there are many."""
-    words = [f"rank {rank} on core{'s' if len(own) > 1 else ''} {_ranges(own)}" for rank, own in enumerate(cores)]
+    words = [
+        f"{f'rank {process}' if process < ranks else f'server {process - ranks}'} on core"
+        f"{'s' if len(own) > 1 else ''} {_ranges(own)}"
+        for process, own in enumerate(cores)
+        if each[process]
+    ]
     return ", ".join(words if len(words) <= 4 else (*words[:2], "…", words[-1]))
 
 

@@ -24,10 +24,12 @@ from typing import Protocol
 from paceline.errors import RankError, StorageError
 from paceline.launch.base import Progress
 from paceline.launch.blame import Sight, awaited_rank, failure, first_cause, hang
+from paceline.launch.child import LOG_HEADER
 from paceline.records.codec import read_record
 from paceline.records.folder import RunFolder
 from paceline.records.pulse import Pulse, pulse
-from paceline.records.run import RankReport
+from paceline.records.run import Manifest, RankReport
+from paceline.records.study import Point
 
 LOOK_S = 0.2
 """Between two looks, while nothing ends: each costs the ranks' cores a little."""
@@ -39,8 +41,6 @@ TERMINATE_S = 1.0
 """Between SIGTERM and SIGKILL."""
 KILL_S = 3.0
 """How long the kernel may take to end a process after SIGKILL."""
-LOG_HEADER = "=== "
-"""Begins the line that a launcher writes into a log before each attempt."""
 _LOG_LINES, _LOG_WIDTH, _LOG_BYTES = 12, 200, 16_384
 
 
@@ -80,12 +80,18 @@ class Watch:
     nap: Callable[[float], None]
     """Sleeps, wakes early when a rank ends; raises KeyboardInterrupt when asked to stop."""
     clock: Callable[[], float] = time.monotonic
+    _point: Point | None = None
+    """What the manifest says of the ranks' roles; all train where it cannot be read."""
     _pulses: dict[int, Pulse | None] = field(default_factory=dict)
     _reports: dict[int, RankReport] = field(default_factory=dict)
     """Written once, whole: read once."""
     _shown: Progress | None = None
     _silence_s: float = 0.0
     _looked_at: float | None = None
+
+    def __post_init__(self) -> None:
+        with contextlib.suppress(StorageError):
+            self._point = read_record(self.folder.manifest, Manifest).point
 
     def until_done(self) -> tuple[RankReport, ...]:
         """The reports of all ranks, in order; RankError for the one that failed or hangs."""
@@ -110,6 +116,7 @@ class Watch:
                 ended_at_ns=rank.ended_at_ns,
                 pulse=pulse(self.folder.rank_pulse(rank.number)),
                 report=self._report(rank.number),
+                point=self._point,
             )
             for rank in self.ranks
         ]
@@ -133,19 +140,23 @@ class Watch:
             if waited_s >= (BLAME_GRACE_S if cause.blames_a_peer else GRACE_S):
                 break
             self.nap(LOOK_S)
-        return failure(cause, len(self.ranks), _log_tail(cause.log))
+        return failure(cause, len(self.ranks), log_tail(cause.log))
 
     def _show_progress(self) -> None:
-        """Tell the listener where the slowest rank is, when that has changed."""
-        known = [p for p in self._pulses.values() if p is not None]
+        """Tell the listener where the slowest rank is, when that has changed. Servers take no steps of their own."""
+        training = [p for number, p in self._pulses.items() if self._trains(number)]
+        known = [p for p in training if p is not None]
         slowest = min(known, key=lambda p: p.step, default=None)
-        if slowest is None or len(known) < len(self.ranks):
+        if slowest is None or len(known) < len(training):
             now = Progress(step=0, total_steps=max((p.total_steps for p in known), default=0), phase="startup")
         else:
             now = Progress(step=slowest.step, total_steps=slowest.total_steps, phase=slowest.phase)
         if now != self._shown:
             self._shown = now
             self.progress(now)
+
+    def _trains(self, number: int) -> bool:
+        return self._point is None or self._point.role(number) == "rank"
 
     def _listen(self, sights: Sequence[Sight]) -> None:
         """Count the time in which no pulse changes; raise when it has been too long."""
@@ -171,15 +182,20 @@ class Watch:
             sights,
             silence_s=self._silence_s,
             heartbeat_s=self.heartbeat_s,
-            log_tail=_log_tail(cause.log),
+            log_tail=log_tail(cause.log),
         )
 
 
 def end_ranks(
-    ranks: Sequence[LiveRank], *, nap: Callable[[float], None], clock: Callable[[], float] = time.monotonic
+    ranks: Sequence[LiveRank],
+    *,
+    nap: Callable[[float], None],
+    clock: Callable[[], float] = time.monotonic,
+    terminate_s: float = TERMINATE_S,
+    kill_s: float = KILL_S,
 ) -> None:
-    """End every rank that still runs and all that it started: asked first, killed after TERMINATE_S."""
-    for number, patience_s in ((signal.SIGTERM, TERMINATE_S), (signal.SIGKILL, KILL_S)):
+    """End every rank that still runs and all that it started: asked first, killed after `terminate_s`."""
+    for number, patience_s in ((signal.SIGTERM, terminate_s), (signal.SIGKILL, kill_s)):
         running = [rank for rank in ranks if rank.poll() is None]
         for rank in running:
             rank.send(number)
@@ -225,7 +241,7 @@ def interruptible() -> Iterator[Callable[[], None]]:
         check()
 
 
-def _log_tail(log: Path) -> str:
+def log_tail(log: Path) -> str:
     """The last lines of a rank's log in this attempt; of a crash in native code, the first lines about it."""
     try:
         with log.open("rb") as file:

@@ -41,7 +41,8 @@ _PAYLOAD = {
     "barrier": None,
     "monitored_barrier_": None,
 }
-_POINT_TO_POINT = {"send", "recv_", "recv_any_source_"}
+# message between two -> the argument that names the other one; None where it is not known yet
+_POINT_TO_POINT = {"send": "dst", "recv_": "src", "recv_any_source_": None}
 
 
 def watch_collectives(recorder: Recorder) -> torch.library.Library:
@@ -57,11 +58,14 @@ def _watched(recorder: Recorder, operation: str) -> Callable[..., Any]:
     names = [argument.name for argument in overload._schema.arguments]
     group_at, payload_at = names.index("process_group"), _PAYLOAD[operation]
     symmetric = operation not in _POINT_TO_POINT
+    peer_name = _POINT_TO_POINT.get(operation)
+    peer_at = None if peer_name is None else names.index(peer_name)
 
     def call(*arguments: Any) -> Any:
         payload = 0 if payload_at is None else _num_bytes(arguments[payload_at])
         group = ProcessGroup.unbox(arguments[group_at]).group_name
-        recorder.collective(operation, payload, group, symmetric=symmetric)
+        peer = -1 if peer_at is None else arguments[peer_at]
+        recorder.collective(operation, payload, group, symmetric=symmetric, peer=peer)
         return overload._op_dk(_device_key(arguments[0]), *arguments)
 
     return call

@@ -48,17 +48,18 @@ class Recorder:
 
     def add(self, kind: str, start_ns: int, end_ns: int) -> None:
         """Record a span that is already over."""
-        self._rows.append((_KIND[kind], start_ns, end_ns, self.step, None, -1, -1, None))
+        self._rows.append((_KIND[kind], start_ns, end_ns, self.step, None, -1, -1, None, -1))
 
-    def collective(self, operation: str, payload_bytes: int, group: str, *, symmetric: bool) -> None:
-        """Record that a collective is being issued, now. Its end is not seen from here."""
+    def collective(self, operation: str, payload_bytes: int, group: str, *, symmetric: bool, peer: int = -1) -> None:
+        """Record that a collective, or a message to or from `peer`, is being issued, now. Its end is not seen."""
         sequence = -1
         if symmetric:
             sequence = self._issued.get(group, 0)
             self._issued[group] = sequence + 1
         self._num_collectives += 1
         now_at_ns = self.clock_ns()
-        self._rows.append((_KIND["collective"], now_at_ns, -1, self.step, operation, payload_bytes, sequence, group))
+        row = (_KIND["collective"], now_at_ns, -1, self.step, operation, payload_bytes, sequence, group, peer)
+        self._rows.append(row)
         # From here to the end of the span, backward say, this rank may be waiting for the others.
         if self.phase == "compute":
             self.phase = "communicate"

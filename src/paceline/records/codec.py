@@ -122,7 +122,8 @@ def _value(hint: typing.Any, value: typing.Any) -> typing.Any:
     if origin in (typing.Union, types.UnionType):
         if value is None:
             return None
-        return _value(next(a for a in arguments if a is not type(None)), value)
+        choices = [a for a in arguments if a is not type(None)]
+        return _value(next((a for a in choices if type(value) is a), choices[0]), value)
     if dataclasses.is_dataclass(hint):
         if not isinstance(value, dict):
             raise ValueError(f"expected an object, found {value!r}")
@@ -131,6 +132,8 @@ def _value(hint: typing.Any, value: typing.Any) -> typing.Any:
         if not isinstance(value, list):
             raise ValueError(f"expected a list, found {value!r}")
         return tuple(_value(arguments[0], item) for item in value)
+    if origin is dict and isinstance(value, dict):
+        return {key: _value(arguments[1], item) for key, item in value.items()}
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if hint in (int, float, str, bool) and type(value) is not hint:

@@ -36,6 +36,10 @@ class RunFolder:
         return self.path / "failure.json"
 
     @property
+    def attempts(self) -> Path:
+        return self.path / "attempts.csv"
+
+    @property
     def curves(self) -> Path:
         return self.path / "curves.csv"
 
@@ -54,6 +58,42 @@ class RunFolder:
     @property
     def logs(self) -> Path:
         return self.path / "logs"
+
+    @property
+    def meeting(self) -> Path:
+        return self.ranks / "meeting.json"
+
+    @property
+    def roll_call(self) -> Path:
+        return self.ranks / "roll-call.json"
+
+    @property
+    def stop(self) -> Path:
+        """Made by a launcher to end its ranks on whatever host they run: the keeper beside each looks for it."""
+        return self.ranks / "stop"
+
+    @property
+    def notice(self) -> Path:
+        """Made by a job that is warned before its end: every keeper passes it on to its rank."""
+        return self.ranks / "notice"
+
+    @property
+    def job(self) -> Path:
+        return self.path / "job.json"
+
+    @property
+    def job_script(self) -> Path:
+        return self.path / "job.sh"
+
+    @property
+    def launcher_log(self) -> Path:
+        return self.logs / "launcher.log"
+
+    def rank_start(self, rank: int) -> Path:
+        return self.ranks / f"rank-{rank:04d}.start"
+
+    def rank_end(self, rank: int) -> Path:
+        return self.ranks / f"rank-{rank:04d}.end"
 
     def rank_report(self, rank: int) -> Path:
         return self.ranks / f"rank-{rank:04d}.json"

@@ -47,6 +47,8 @@ class PointResult:
 
     point_id: str
     point: Point
+    label: str
+    """The point by its ranks and by what the study varies besides: `4 ranks on 2 hosts, flat`."""
     runs: int
     """Finished runs behind the figures."""
     epoch_s: Interval | None
@@ -55,7 +57,7 @@ class PointResult:
     speedup: Interval | None
     """Throughput against the baseline point's: for strong scaling the ratio of epoch times."""
     efficiency: Interval | None
-    """Speed-up divided by the ratio of ranks to the baseline's."""
+    """Speed-up divided by the ratio of ranks, servers counted as such, to the baseline's."""
     load_s: Interval | None
     test_accuracy: Spread | None
     test_loss: Spread | None
@@ -71,6 +73,44 @@ class PointResult:
     """Fraction of the loop's time that each kind lost against the baseline; empty where not known."""
     failure: str | None = None
     """Why runs are missing, in a sentence."""
+    series: str = ""
+    """The line over ranks that it belongs to, by what is varied besides: `flat`; empty where nothing is."""
+    baseline: str | None = None
+    """The point that its speed-up is measured against."""
+    message_bytes: float | None = None
+    """Payload of the messages that a rank takes part in, per step in the timed epochs of the median run."""
+    exposed_share: float | None = None
+    """Fraction of those epochs in which a rank communicated and computed nothing."""
+    read_bytes: int | None = None
+    """Bytes that a rank read while it loaded the data, the most of any rank and run."""
+    queue_s: Interval | None = None
+    staleness_max: int | None = None
+    """The most steps that a rank of any run was ahead of the slowest."""
+    emulated: bool = False
+    """Whether its hosts were only namespaces of one machine."""
+
+    @property
+    def ranks_and_servers(self) -> int:
+        """Processes that an efficiency is asked of: a server counts as a rank."""
+        return self.point.ranks + self.point.servers
+
+    @property
+    def fair(self) -> bool:
+        """Whether it says how the training scales: on cores of its own, and on hosts that are machines."""
+        return not (self.oversubscribed or self.emulated)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Series side by side at one number of ranks."""
+
+    ranks: int
+    points: tuple[str, ...]
+    """The fastest first; after them those that say little about scaling, and those without a time."""
+    ratios: dict[str, Interval]
+    """Throughput of each timed point over the first one's."""
+    undecided: tuple[str, ...]
+    """Points besides the fastest that its repeats cannot be told apart from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,10 +120,12 @@ class StudyResults:
     study: Study
     folder: str
     baseline: str | None
-    """The point that speed-ups are measured against: the fewest ranks."""
+    """The point that speed-ups are measured against, of the first series where they differ: the fewest ranks."""
     points: tuple[PointResult, ...]
     findings: tuple[Finding, ...]
     machine: Machine | None
     expected_runs: int
     """Runs that the study asks for: fewer finished ones make the results partial."""
     commit: str | None
+    comparisons: tuple[Comparison, ...] = ()
+    """One for each number of ranks at which there are several series."""

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from paceline.records.study import Point
+from paceline.records.given import Clock, Complaint, Given, Link
+from paceline.records.study import LaunchSettings, Point
+
+STOPPED = 75
+"""Exit code of a rank that wrote a checkpoint and left because it was told to: what sysexits.h calls a try again."""
+SCHEDULERS = ("slurm", "pbs")
+"""Launchers whose jobs are warned before they are ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +42,82 @@ class Manifest:
     versions: dict[str, str] = field(default_factory=dict)
     commit: str | None = None
     """Commit of Paceline's checkout, where it runs from one."""
+    launch: LaunchSettings = LaunchSettings()
+    """What was asked of the launcher."""
+    force: bool = False
+    """Whether to go on where what was given makes the measurement meaningless."""
+    oversubscribed: bool = False
+    """Whether more threads than cores were asked for, as far as that was known beforehand."""
+
+    @property
+    def warned(self) -> bool:
+        """Whether the ranks may be told to write a checkpoint and leave, before they are ended."""
+        return self.point.launcher in SCHEDULERS and self.launch.grace_s > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """`job.json`: the scheduler's job in which an attempt runs, kept up by the launcher."""
+
+    SCHEMA = "paceline.job/1"
+
+    scheduler: str
+    name: str
+    """Nobody else's: by it a job is found whose submitter was killed before it heard the number."""
+    launched_at_ns: int
+    """Of the manifest: the attempt that it belongs to."""
+    job_id: str = ""
+    """Empty until the scheduler has said it."""
+    state: str = "SUBMITTING"
+    """As the scheduler said it last."""
+    over: bool = False
+    """Whether the launcher has seen the job's end, or has ended it."""
+    submitted_at: str | None = None
+    """Wall-clock time of the scheduler, ISO 8601, in whole seconds."""
+    started_at: str | None = None
+    queue_s: float | None = None
+    """From being submitted to being started."""
+    hosts: str = ""
+    """As the scheduler writes lists of them: n[1-2]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meeting:
+    """`ranks/meeting.json`: where rank 0 listens for the others, where no launcher has said so."""
+
+    SCHEMA = "paceline.meeting/1"
+
+    address: str
+    port: int
+    launched_at_ns: int
+    """Of the manifest: a file of an earlier attempt is not taken for this one's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankStart:
+    """`ranks/rank-0003.start`: where a rank's process runs, as the keeper beside it says."""
+
+    SCHEMA = "paceline.start/1"
+
+    rank: int
+    host: str
+    pid: int
+    started_at_ns: int | None = None
+    """Instant on that host's monotonic clock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankEnd:
+    """`ranks/rank-0003.end`: how a rank's process ended, as the keeper beside it saw it."""
+
+    SCHEMA = "paceline.end/1"
+
+    rank: int
+    host: str
+    code: int
+    """Exit code, minus the signal's number where one killed it."""
+    ended_at_ns: int
+    """Instant on that host's monotonic clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +150,7 @@ class RankReport:
 
     rank: int
     status: str
-    """done or failed."""
+    """done, failed, or stopped: it was told to leave, and has written a checkpoint."""
     host: str
     pid: int
     device: str
@@ -84,7 +166,9 @@ class RankReport:
     test_accuracy: float | None = None
     parameters: int | None = None
     load_s: float | None = None
-    """Time until the data set was mapped and its split known."""
+    """Time until the data set was mapped or read, and its split known."""
+    read_bytes: int | None = None
+    """Bytes that went through read calls meanwhile; None where the system does not count them."""
     weights_sha256: str | None = None
     """Of the parameters and buffers at the end: equal on all ranks."""
     resumed_from_step: int | None = None
@@ -94,6 +178,14 @@ class RankReport:
     error_kind: str | None = None
     """peer where another rank's end was the cause, own otherwise."""
     traceback: str | None = None
+    role: str = "rank"
+    """rank, server or coordinator; a server's steps and parameters are its own."""
+    staleness: tuple[int, ...] = ()
+    """Of an asynchronous server: gradients whose parameters lacked 0, 1, 2, ... steps of the slowest rank."""
+    clock_offset_ns: int = 0
+    """What its monotonic clock shows more than rank 0's at the same instant."""
+    clock_error_ns: int | None = None
+    """That is off by this at most; None where it was not found out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +208,13 @@ class Machine:
     devices: tuple[str, ...]
     backend: str
     versions: dict[str, str]
+    ranks: tuple[Given, ...] = ()
+    """What every process said of itself before the first step."""
+    links: tuple[Link, ...] = ()
+    complaints: tuple[Complaint, ...] = ()
+    """Where it is not what was asked for."""
+    clocks: tuple[Clock, ...] = ()
+    """Of every process against the launcher's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,3 +248,11 @@ class RunResult:
     """cpu or cuda."""
     resumed_from_step: int | None = None
     resume_note: str | None = None
+    read_bytes: int | None = None
+    """Bytes that a rank read while it loaded the data, the most of any rank; None where they were not counted."""
+    queue_s: float | None = None
+    """Time that its job waited in a scheduler's queue, before the launch; None where there is none."""
+    staleness_max: int | None = None
+    """Of an asynchronous strategy: the most steps that a rank was ahead of the slowest."""
+    emulated: bool = False
+    """Whether several hosts were only namespaces of one machine: kept out of fits."""

@@ -16,9 +16,9 @@ from paceline.errors import StorageError
 from paceline.records.codec import storage_error
 from paceline.records.trace import SPAN_KINDS, SPAN_SCHEMA, RankTrace
 
-# kind index, start_ns, end_ns, step, operation, bytes, sequence, group: as the recorder keeps them.
+# kind index, start_ns, end_ns, step, operation, bytes, sequence, group, peer: as the recorder keeps them.
 # -1 and None stand for null.
-SpanRow = tuple[int, int, int, int, str | None, int, int, str | None]
+SpanRow = tuple[int, int, int, int, str | None, int, int, str | None, int]
 
 _TEXT = pa.dictionary(pa.int16(), pa.string())
 _SCHEMA = pa.schema(
@@ -31,6 +31,7 @@ _SCHEMA = pa.schema(
         pa.field("bytes", pa.int64()),
         pa.field("sequence", pa.int32()),
         pa.field("group", _TEXT),
+        pa.field("peer", pa.int32()),
     ],
     metadata={"schema": SPAN_SCHEMA},
 )
@@ -77,17 +78,18 @@ def read_spans(path: Path, rank: int) -> RankTrace:
         with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as stream:
             if (stream.schema.metadata or {}).get(b"schema") != SPAN_SCHEMA.encode():
                 raise StorageError(f"{path} is not a {SPAN_SCHEMA} file.")
+            schema = stream.schema
             try:
                 batches.extend(stream)
             except (pa.ArrowException, OSError):
                 truncated = True
     except (pa.ArrowException, OSError) as error:
         raise StorageError(f"{path} cannot be read as a trace: {error}.") from error
-    return _trace(rank, pa.Table.from_batches(batches, _SCHEMA), truncated)
+    return _trace(rank, pa.Table.from_batches(batches, schema), truncated)
 
 
 def _batch(rows: Sequence[SpanRow]) -> pa.RecordBatch:
-    kind, start, end, step, operation, size, sequence, group = zip(*rows, strict=True)
+    kind, start, end, step, operation, size, sequence, group, peer = zip(*rows, strict=True)
 
     def optional(values: Sequence[int], dtype: pa.DataType) -> pa.Array:
         array = np.asarray(values, np.int64)
@@ -103,6 +105,7 @@ def _batch(rows: Sequence[SpanRow]) -> pa.RecordBatch:
             optional(size, pa.int64()),
             optional(sequence, pa.int32()),
             pa.array(group, pa.string()).cast(_TEXT),
+            optional(peer, pa.int32()),
         ],
         schema=_SCHEMA,
     )
@@ -127,5 +130,7 @@ def _trace(rank: int, table: pa.Table, truncated: bool) -> RankTrace:
         bytes=integers("bytes"),
         sequence=integers("sequence"),
         group=texts("group"),
+        # Files of an earlier version have no such column.
+        peer=integers("peer") if "peer" in table.column_names else None,
         truncated=truncated,
     )

@@ -1,6 +1,6 @@
 """Study (a file), Point (one configuration), Run (one execution of it).
 
-    Study ── expand ──▶ Point × len(ranks) ── repeats ──▶ Run × repeats
+    Study ── expand ──▶ Point × all combinations of its factors ── repeats ──▶ Run × repeats
 
 A point's identity is its settings: `point_id` is a hash of everything that can change what a run
 computes or how fast it does so, the data's and the model file's contents included. What only
@@ -11,7 +11,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
+
+from paceline.units import counted
+
+# Factors that a label shows as a number of something.
+_COUNTED = {
+    "threads": "thread",
+    "servers": "server",
+    "server_threads": "server thread",
+    "train_samples": "sample",
+    "epochs": "epoch",
+    "steps": "step",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +43,8 @@ class DataSettings:
     """Number of classes of `synthetic` data."""
     samples: int | None = None
     """Training samples that `synthetic` makes; a sixth as many for the test."""
+    read: str = "mapped"
+    """mapped (one decoded cache per host), whole (every rank reads all) or mpi-io (every rank reads its share)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +87,11 @@ class RunSettings:
     """`[run]` of a study file."""
 
     ranks: tuple[int, ...] = (1, 2)
+    """Processes that train. Empty where hosts × ranks_per_host says it."""
+    hosts: int = 1
+    """Machines that the ranks are spread over, as equally as can be."""
+    ranks_per_host: int | None = None
+    """In place of `ranks`: their number is then hosts × ranks_per_host."""
     threads: int = 1
     """Threads of one rank: one, so that ranks and not BLAS decide how many cores are used."""
     strategy: str = "ddp"
@@ -86,6 +106,50 @@ class RunSettings:
     """strong (batch_global fixed) or weak (batch_per_rank fixed); follows from the batch where None."""
     heartbeat_s: float = 30.0
     """Ranks that make no progress for this long are called hung."""
+    servers: int | None = None
+    """Of parameter-server: processes that hold the parameters, beside the ranks; 1 where None."""
+    server_threads: int | None = None
+    """Of parameter-server: threads, and so cores, of one server; 1 where None."""
+    staleness: int | None = None
+    """Of parameter-server-async: how many steps the fastest rank may be ahead of the slowest; 4 where None."""
+    average_every: int | None = None
+    """Of local-sgd: steps between two averages; 8 where None."""
+    compression_rank: int | None = None
+    """Of ddp-powersgd: rank of the matrices that stand in for a gradient; 2 where None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSettings:
+    """`[launch]` of a study file, or a site profile: how ranks come to exist on the machines at hand."""
+
+    site: str = ""
+    """Name of the site profile that fills in what the study file does not say."""
+    machines: tuple[str, ...] = ()
+    """Names of the hosts for torchrun and mpi; the first `run.hosts` of them are used."""
+    agent: tuple[str, ...] = ("ssh",)
+    """Command that runs another on a host: it is given the host's name and the command."""
+    interface: str = ""
+    """Network interface between hosts. On one host everything stays on loopback."""
+    mpiexec: str = "mpiexec"
+    """MPICH's or Open MPI's: a name on the path, or a path."""
+    start: str = "srun"
+    """Of slurm: srun or mpiexec, which starts the ranks inside the job."""
+    account: str = ""
+    partition: str = ""
+    time_limit: str = ""
+    """Of one run's job, as the scheduler writes it: 00:30:00."""
+    constraint: str = ""
+    gpus_per_host: int = 0
+    directives: tuple[str, ...] = ()
+    """Further options of the job, one each: --exclusive."""
+    modules: tuple[str, ...] = ()
+    """Environment modules that a job loads first."""
+    grace_s: float = 60.0
+    """How long before its end a job is warned, to write a checkpoint."""
+    ray_address: str = ""
+    """Of an existing cluster; a local one is started where empty."""
+    spread: bool = True
+    """Of ray: whether ranks go to as many nodes as `run.hosts` asks for, or packed onto as few as can be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +163,9 @@ class Study:
     model: ModelSettings = ModelSettings()
     train: TrainSettings = TrainSettings()
     run: RunSettings = RunSettings()
+    launch: LaunchSettings = LaunchSettings()
+    vary: dict[str, tuple[str | int | float | bool, ...]] = field(default_factory=dict)
+    """Factors besides the ranks: path of a setting -> its values; the sections above hold the first of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +187,32 @@ class Point:
     launcher: str = "local"
     device: str = "auto"
     pin: bool = True
+    options: dict[str, int] = field(default_factory=dict)
+    """What the strategy alone takes: servers, staleness, average_every, ..."""
+    site: dict[str, str] = field(default_factory=dict)
+    """What of `[launch]` decides how fast a run is: partition, constraint, interface, ..."""
+
+    @property
+    def servers(self) -> int:
+        """Processes that hold parameters and do not train."""
+        return self.options.get("servers", 0)
+
+    @property
+    def processes(self) -> int:
+        """All processes of a run: ranks that train, servers, and with servers a coordinator."""
+        return self.ranks + (self.servers + 1 if self.servers else 0)
+
+    def role(self, process: int) -> str:
+        """rank, server or coordinator: in this order they are numbered."""
+        if process < self.ranks:
+            return "rank"
+        return "server" if process < self.ranks + self.servers else "coordinator"
+
+    @property
+    def ranks_on_hosts(self) -> tuple[int, ...]:
+        """Processes on each host, larger shares first."""
+        base, extra = divmod(self.processes, self.hosts)
+        return tuple(base + (host < extra) for host in range(self.hosts))
 
     @property
     def point_id(self) -> str:
@@ -127,6 +220,12 @@ class Point:
         data = replace(self.data, dataset=_file_name(self.data.dataset))
         model = replace(self.model, name=_file_name(self.model.name))
         settings = asdict(replace(self, data=data, model=model))
+        # What came later says nothing where it is at its default: points that were measured before keep their names.
+        for name in ("options", "site"):
+            if not settings[name]:
+                del settings[name]
+        if self.data.read == "mapped":
+            del settings["data"]["read"]
         canonical = json.dumps(settings, sort_keys=True, separators=(",", ":"))
         digest = hashlib.sha256(canonical.encode()).hexdigest()[:10]
         return f"{self.ranks}-rank{'s' if self.ranks > 1 else ''}-{self.strategy}-{digest}"
@@ -152,6 +251,37 @@ class Run:
     def seed(self) -> int:
         """The seed of this run: repeats differ in it, points do not."""
         return self.point.train.seed + self.number - 1
+
+
+def point_label(point: Point, vary: Collection[str]) -> str:
+    """A point by its ranks and the factors that a study varies: `4 ranks on 2 hosts, parameter-server, 2 servers`."""
+    hosts = f" on {counted(point.hosts, 'host')}" if "run.hosts" in vary else ""
+    factors = (_factor_text(point, path) for path in vary)
+    return ", ".join([f"{counted(point.ranks, 'rank')}{hosts}", *filter(None, factors)])
+
+
+def factor_value(point: Point, path: str) -> str | int | float | bool | None:
+    """The value of a setting such as `run.strategy` at a point; None where its strategy does not take it."""
+    section, key = path.split(".", 1)
+    if key == "ranks_per_host":
+        return point.ranks // point.hosts
+    if section != "run":
+        return getattr(getattr(point, section), key)
+    return getattr(point, key) if hasattr(point, key) and key != "servers" else point.options.get(key)
+
+
+def _factor_text(point: Point, path: str) -> str:
+    """What a label says about one factor; empty where the point has none, or its ranks and hosts say it."""
+    key, value = path.split(".", 1)[1], factor_value(point, path)
+    if value is None or key in ("hosts", "ranks_per_host"):
+        return ""
+    if key in _COUNTED:
+        return counted(int(value), _COUNTED[key])
+    if key in ("strategy", "launcher", "device", "optimizer", "precision"):
+        return str(value)
+    if key == "pin":
+        return "pinned" if value else "not pinned"
+    return f"{key.replace('_', ' ')} {value}"
 
 
 def _file_name(name: str) -> str:

@@ -11,6 +11,7 @@ probe saw it, from whatever thread issued it. `spans/rank-0003.arrows` is an Arr
     bytes      int64, null          payload of a collective on this rank
     sequence   int32, null          number of the collective within its group, equal on all ranks
     group      dictionary<string>   of a collective: the process group's name; else null
+    peer       int32, null          of a message between two processes: the other one's number
 """
 
 from __future__ import annotations
@@ -71,6 +72,8 @@ class RankTrace:
     sequence: np.ndarray
     """-1 where not a collective."""
     group: tuple[str | None, ...]
+    peer: np.ndarray | None = None
+    """The other process of a message between two, -1 for all else; None in a trace without this column."""
     truncated: bool = False
     """Whether the file broke off: what stands here is what was flushed before."""
 

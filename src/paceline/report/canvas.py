@@ -15,6 +15,17 @@ from paceline.report.legend import Key
 HEIGHT = 300
 """Of a plot in pixels: two of them, the verdict and the next step fill a first screen."""
 
+# Of lines, in turn: colour, marker.
+LINE_STYLES = (
+    ("blue", "circle"),
+    ("vermillion", "square"),
+    ("green", "diamond"),
+    ("purple", "triangle-up"),
+    ("orange", "cross"),
+    ("sky", "x"),
+    ("ink", "pentagon"),
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from paceline.records.given import Given, Link
 from paceline.records.results import Interval, StudyResults
 from paceline.records.run import Machine
+from paceline.report.choice import is_weak
 from paceline.report.settings import study_settings
 from paceline.report.tables import parameters_text
-from paceline.report.words import finished_runs, is_weak
-from paceline.units import bytes_text, counted, percent_text
+from paceline.report.words import finished_runs
+from paceline.units import bytes_text, counted, duration_text, percent_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ def machine_facts(machine: Machine | None) -> tuple[Fact, ...]:
         return ()
     facts = [
         Fact("Hosts", ", ".join(machine.hosts)),
+        *_host_facts(machine),
         Fact("Processor", machine.cpu),
         Fact("Cores", f"{machine.cores} physical, {machine.logical_cores} logical"),
         Fact("Memory", bytes_text(machine.memory_bytes)),
@@ -66,9 +69,33 @@ def machine_facts(machine: Machine | None) -> tuple[Fact, ...]:
         Fact("Threads per rank", _unique(map(str, machine.threads))),
         Fact("Cores of the ranks", "; ".join(_cores_text(cores) for cores in machine.affinity)),
         Fact("Communication", machine.backend),
+        Fact("Links, measured before the first step", "; ".join(map(_link_text, machine.links))),
         Fact("Versions", versions_text(machine)),
     ]
     return tuple(fact for fact in facts if fact.text)
+
+
+def _host_facts(machine: Machine) -> list[Fact]:
+    """A line for every host where there are several: its processes, their cores, its address."""
+    by_host: dict[str, list[Given]] = {}
+    for given in machine.ranks:
+        by_host.setdefault(given.place, []).append(given)
+    if len(by_host) < 2:
+        return []
+    return [
+        Fact(
+            f"Host {name}",
+            f"{counted(len(own), 'rank')} ({', '.join(str(given.rank) for given in own)}) on "
+            f"{counted(own[0].cores, 'core')}, {own[0].interface} {own[0].addresses[0] if own[0].addresses else ''}",
+        )
+        for name, own in by_host.items()
+    ]
+
+
+def _link_text(link: Link) -> str:
+    """'h1 to h2: 85.1 µs, 117 MB/s'."""
+    where = f"inside {link.source_host}" if link.kind == "inside" else f"{link.source_host} to {link.target_host}"
+    return f"{where}: {duration_text(link.latency_s)}, {bytes_text(link.bandwidth)}/s"
 
 
 def versions_text(machine: Machine | None) -> str:

@@ -10,23 +10,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from paceline.report.canvas import HEIGHT, Figure, axis_title, layout, rounded
+from paceline.report.canvas import HEIGHT, LINE_STYLES, Figure, axis_title, layout, rounded
 from paceline.report.legend import Key
 from paceline.report.model import ReportModel
-from paceline.report.scaling_plots import scaling_figure
+from paceline.report.scaling_plots import ranking_figure, scaling_figure
 from paceline.report.series import LearningCurve, Ledger
 from paceline.report.tables import seconds_text, share_text
-
-# Of points, in turn: colour, marker.
-_POINT_STYLES = (
-    ("blue", "circle"),
-    ("vermillion", "square"),
-    ("green", "diamond"),
-    ("purple", "triangle-up"),
-    ("orange", "cross"),
-    ("sky", "x"),
-    ("ink", "pentagon"),
-)
 
 # Of ledger kinds: colour, pattern. Computation is blue, communication red, input green.
 _KIND_STYLES = {
@@ -68,10 +57,17 @@ def figures(model: ReportModel) -> dict[str, Figure]:
             "ledger",
             "Where the time went",
             model.point_ledger,
+            caption="Each point's median run from launch to end, mean over its ranks." + _chosen_few(model),
+        ),
+        ranking_figure("ranking", model.ranking),
+        _ledger_figure(
+            "all-ledgers",
+            "Where the time went at every point",
+            model.all_ledgers,
             caption="Each point's median run from launch to end, mean over its ranks.",
         ),
-        _curve_figure("accuracy", "Accuracy", model.curves, axis="accuracy (%)", scale=100),
-        _curve_figure("loss", "Loss", model.curves, axis="loss", scale=1),
+        _curve_figure("accuracy", "Accuracy", model.curves, axis="accuracy (%)", scale=100, few=_chosen_few(model)),
+        _curve_figure("loss", "Loss", model.curves, axis="loss", scale=1, few=_chosen_few(model)),
         scaling_figure(
             "epoch",
             "Epoch time",
@@ -91,14 +87,22 @@ def figures(model: ReportModel) -> dict[str, Figure]:
         *(
             _ledger_figure(f"ranks-{index}", ledger.title, ledger.series, caption=f"{ledger.table.caption}.")
             for index, ledger in enumerate(model.rank_ledgers)
+            if ledger.drawn
         ),
     ]
     drawn = {figure.name: figure for figure in made if figure is not None}
     # These two stand beside each other on the first screen.
-    pair = [drawn[name].layout for name in ("speedup", "ledger") if name in drawn]
+    main = "speedup" if "speedup" in drawn else "ranking"
+    pair = [drawn[name].layout for name in (main, "ledger") if name in drawn]
     for drawing in pair:
         drawing["height"] = max(other["height"] for other in pair)
     return drawn
+
+
+def _chosen_few(model: ReportModel) -> str:
+    """That a plot leaves points out, where it does."""
+    whole, shown = len(model.all_ledgers.labels), len(model.point_ledger.labels)
+    return f" {shown} of {whole} points: the baseline, and those with the most ranks." if whole else ""
 
 
 def _ledger_figure(name: str, title: str, ledger: Ledger, *, caption: str) -> Figure | None:
@@ -156,7 +160,9 @@ def _kind_trace(kind: str, values: tuple[float | None, ...], ledger: Ledger) -> 
     }
 
 
-def _curve_figure(name: str, title: str, curves: Sequence[LearningCurve], *, axis: str, scale: float) -> Figure | None:
+def _curve_figure(
+    name: str, title: str, curves: Sequence[LearningCurve], *, axis: str, scale: float, few: str = ""
+) -> Figure | None:
     own = [curve for curve in curves if curve.measure == name]
     if not own:
         return None
@@ -166,9 +172,9 @@ def _curve_figure(name: str, title: str, curves: Sequence[LearningCurve], *, axi
     keys: list[Key] = []
     budget = max(1, _MOST_CURVE_VALUES // len(own))
     for curve in own:
-        color, symbol = _POINT_STYLES[labels.index(curve.label) % len(_POINT_STYLES)]
+        color, symbol = LINE_STYLES[labels.index(curve.label) % len(LINE_STYLES)]
         label = f"{curve.label}, {curve.part}" if len(parts) > 1 else curve.label
-        key = Key(label=label, color=color, marker=symbol, dashed=curve.part == "validation")
+        key = Key(label=label, color=color, marker=symbol, dash="dash" if curve.part == "validation" else "solid")
         keys.append(key)
         later = len(labels) - 1 - labels.index(curve.label)
         data += _curve_traces(curve, key, scale=scale, budget=budget, later=later)
@@ -179,6 +185,7 @@ def _curve_figure(name: str, title: str, curves: Sequence[LearningCurve], *, axi
     drawing["yaxis"] |= {"title": axis_title(axis)}
     several = any(len(curve.runs) > 1 for curve in own)
     caption = "Thick lines are means over repeats, thin lines the single runs." if several else "One run per point."
+    caption += few
     if len(parts) > 1:
         caption += " Validation is dashed, with hollow markers."
     return Figure(name=name, title=title, caption=caption, keys=tuple(keys), data=data, layout=drawing)
@@ -189,7 +196,7 @@ def _curve_traces(curve: LearningCurve, key: Key, *, scale: float, budget: int, 
     halo = 2 * min(later, 3)
     seldom = max(1, math.ceil(len(curve.epochs) / _MOST_EPOCHS))
     every = max(seldom, math.ceil(len(curve.runs) * len(curve.epochs) / budget))
-    line = {"color": f"var(--{key.color})", "dash": "dash" if key.dashed else "solid"}
+    line = {"color": f"var(--{key.color})", "dash": key.dash}
     xs: list[int | None] = []
     ys: list[float | None] = []
     for run in curve.runs:
@@ -217,7 +224,7 @@ def _curve_traces(curve: LearningCurve, key: Key, *, scale: float, budget: int, 
             "symbol": key.marker,
             "size": 8 + 1.5 * halo,
             "maxdisplayed": 12,
-            "color": "var(--surface)" if key.dashed else line["color"],
+            "color": "var(--surface)" if key.dash == "dash" else line["color"],
             "line": {"color": line["color"], "width": 1.5},
         },
         "hovertemplate": f"{key.label}<br>epoch %{{x}}: %{{y:.4~g}}<extra></extra>",

@@ -89,12 +89,13 @@ def _asset(name: str) -> str:
 
 
 def _sections(model: ReportModel, drawn: Mapping[str, Figure]) -> Iterable[str]:
-    main = "speedup" if "speedup" in drawn else "accuracy"
+    main = next((name for name in ("speedup", "ranking") if name in drawn), "accuracy")
     yield _header(model)
     yield _plots([drawn.get(main), drawn.get("ledger")])
     yield _next(model.next_step)
     sections = [
-        ("results", "Results", _table(model.figures) + _table(model.ledger, compact=True)),
+        ("results", "Results", _table(model.figures) + _table(model.extras) + _table(model.ledger, compact=True)),
+        ("compare", "Side by side", _side_by_side(model, drawn, main)),
         ("learning", "Learning curves", _plots([drawn.get(name) for name in ("accuracy", "loss") if name != main])),
         ("speed", "Epoch time and throughput", _plots([drawn.get("epoch"), drawn.get("throughput")])),
         ("ranks", "Each rank's time", _rank_ledgers(model, drawn)),
@@ -166,6 +167,12 @@ def _command(step: Step) -> str:
     return f'<code class="command" tabindex="0">{escape(step.command)}</code>'
 
 
+def _side_by_side(model: ReportModel, drawn: Mapping[str, Figure], main: str) -> str:
+    plots = "".join(_plots([drawn.get(name)]) for name in ("ranking", "all-ledgers") if name != main)
+    parts = (f'{_table(part.table)}<p class="told">{_text(part.sentence)}</p>' for part in model.side_by_side)
+    return "".join(parts) + plots
+
+
 def _steps(steps: Iterable[Step]) -> str:
     return f'<div class="steps card">{"".join(f"<p>{escape(step.text)}</p>{_command(step)}" for step in steps)}</div>'
 
@@ -173,8 +180,9 @@ def _steps(steps: Iterable[Step]) -> str:
 def _table(table: Table, *, compact: bool = False) -> str:
     if not table.rows:
         return ""
-    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns)
-    rows = "".join(_row(row) for row in table.rows)
+    named = {index for index, column in enumerate(table.columns) if column in table.words}
+    head = "".join(f'<th scope="col"{_word(i in named)}>{escape(c)}</th>' for i, c in enumerate(table.columns))
+    rows = "".join(_row(row, named) for row in table.rows)
     notes = "".join(f'<p class="footnote">{_text(note)}</p>' for note in table.footnotes)
     kind = ' class="compact"' if compact else ""
     return (
@@ -184,13 +192,18 @@ def _table(table: Table, *, compact: bool = False) -> str:
     )
 
 
-def _row(row: tuple[Cell, ...]) -> str:
+def _word(named: bool) -> str:
+    return ' class="word"' if named else ""
+
+
+def _row(row: tuple[Cell, ...], named: set[int]) -> str:
     first, *rest = row
-    cells = "".join(
-        f"<td>{_text(cell.figure)}{f' <small>{_text(cell.beside)}</small>' if cell.beside else ''}</td>"
-        for cell in rest
-    )
+    cells = "".join(f"<td{_word(i in named)}>{_cell(cell)}</td>" for i, cell in enumerate(rest, start=1))
     return f'<tr><th scope="row">{escape(first.figure)}</th>{cells}</tr>'
+
+
+def _cell(cell: Cell) -> str:
+    return _text(cell.figure) + (f" <small>{_text(cell.beside)}</small>" if cell.beside else "")
 
 
 def _rank_ledgers(model: ReportModel, drawn: Mapping[str, Figure]) -> str:

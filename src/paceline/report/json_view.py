@@ -23,6 +23,7 @@ def json_object(results: StudyResults, report_path: str | None) -> dict[str, Any
         "runs": sum(point.runs for point in results.points),
         "expected_runs": results.expected_runs,
         "baseline": results.baseline,
+        "comparisons": [asdict(comparison) for comparison in results.comparisons],
         "commit": results.commit,
     }
     return json_ready(view)
@@ -32,7 +33,11 @@ def _point(result: PointResult) -> dict[str, Any]:
     point = result.point
     return {
         "point": result.point_id,
+        "label": result.label,
+        "series": result.series,
+        "baseline": result.baseline,
         "ranks": point.ranks,
+        "servers": point.servers,
         "hosts": point.hosts,
         "launcher": point.launcher,
         "strategy": point.strategy,
@@ -50,7 +55,13 @@ def _point(result: PointResult) -> dict[str, Any]:
         "rank_ledgers_s": [{kind: ledger.get(kind) for kind in LEDGER_KINDS} for ledger in result.rank_ledgers_s],
         "median_run": result.median_run,
         "parameters": result.parameters,
+        "message_bytes": result.message_bytes,
+        "exposed_share": result.exposed_share,
+        "read_bytes": result.read_bytes,
+        "queue_s": _figure(result.queue_s),
+        "staleness_max": result.staleness_max,
         "oversubscribed": result.oversubscribed,
+        "emulated": result.emulated,
         "failure": result.failure,
     }
 

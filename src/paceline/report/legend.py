@@ -19,6 +19,7 @@ _MARKERS = {
     "x": "M-4-2.2L-2.2-4L0-1.8L2.2-4L4-2.2L1.8 0L4 2.2L2.2 4L0 1.8L-2.2 4L-4 2.2L-1.8 0Z",
     "pentagon": "M0-4.6L4.4-1.4L2.7 3.7H-2.7L-4.4-1.4Z",
 }
+_DASHES = {"dash": "6 4", "dot": "2 3", "dashdot": "7 3 2 3"}
 _PATTERNS = {
     "": "",
     "/": "M0 7L7 0M0 14L14 0M7 14L14 7",
@@ -37,7 +38,8 @@ class Key:
 
     label: str
     color: str
-    dashed: bool = False
+    dash: str = "solid"
+    """solid, dash, dot or dashdot, as Plotly calls them; the markers of a dashed line are hollow."""
     marker: str = ""
     pattern: str | None = None
     """None for a line."""
@@ -53,10 +55,10 @@ def legend_html(keys: Iterable[Key]) -> str:
 
 def _line(key: Key) -> str:
     color = f"var(--{key.color})"
-    dash = ";stroke-dasharray:6 4" if key.dashed else ""
+    dash = f";stroke-dasharray:{_DASHES[key.dash]}" if key.dash in _DASHES else ""
     marker = ""
     if key.marker:
-        fill = "var(--surface)" if key.dashed else color
+        fill = "var(--surface)" if key.dash == "dash" else color
         shape = _MARKERS[key.marker]
         marker = f'<path d="{shape}" transform="translate(15 7)" style="fill:{fill};stroke:{color};stroke-width:1.5"/>'
     line = f'<path d="M0 7H30" style="fill:none;stroke:{color};stroke-width:2.5{dash}"/>'

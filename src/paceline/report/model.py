@@ -2,7 +2,7 @@
 
 words    verdict, remarks, findings          tables   figures and ledgers as strings
 steps    what to run next, how to repeat     facts    machine, settings, protocol, definitions
-series   numbers to draw
+series, scaling   numbers to draw            comparison_tables   series side by side
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.records.results import StudyResults
-from paceline.report import facts, series, steps, tables, words
+from paceline.report import comparison_tables, facts, scaling, series, steps, tables, words
 from paceline.report.characters import printable
+from paceline.report.choice import drawn_points
+from paceline.report.comparison_tables import SideBySide
 from paceline.report.facts import Fact
-from paceline.report.series import LearningCurve, Ledger, Scaling
+from paceline.report.scaling import Ranking, Scaling
+from paceline.report.series import LearningCurve, Ledger
 from paceline.report.steps import Step
 from paceline.report.tables import Table
 from paceline.report.words import ShownFinding
-from paceline.units import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,8 @@ class RankLedger:
     title: str
     table: Table
     series: Ledger
+    drawn: bool
+    """Whether it has a plot beside its table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +50,22 @@ class ReportModel:
     findings: tuple[ShownFinding, ...]
     """Failures too, the most severe first."""
     figures: Table
+    side_by_side: tuple[SideBySide, ...]
+    """One for each number of ranks at which there are several series."""
+    extras: Table
+    """What was measured before and beside the training; without rows where nothing was."""
     ledger: Table
+    brief_ledger: Table
+    """The same for a terminal: where there are many points, of those that the verdict is about."""
     rank_ledgers: tuple[RankLedger, ...]
     speedup: Scaling
     epoch_time: Scaling
     throughput: Scaling
+    ranking: Ranking
+    """The series that the verdict compares."""
     point_ledger: Ledger
+    all_ledgers: Ledger
+    """Of all points, where `point_ledger` is only of those that the verdict is about; without bars otherwise."""
     curves: tuple[LearningCurve, ...]
     machine: tuple[Fact, ...]
     settings: tuple[Fact, ...]
@@ -62,6 +76,7 @@ class ReportModel:
 
 def report_model(results: StudyResults) -> ReportModel:
     """What there is to say about a study's results."""
+    drawn = drawn_points(results)
     model = ReportModel(
         name=results.study.name,
         title=results.study.title or results.study.name,
@@ -72,17 +87,22 @@ def report_model(results: StudyResults) -> ReportModel:
         next_step=steps.next_step(results),
         findings=words.shown_findings(results),
         figures=tables.figures_table(results),
-        ledger=tables.ledger_table(results),
+        side_by_side=comparison_tables.side_by_side(results),
+        extras=comparison_tables.extras_table(results),
+        ledger=tables.ledger_table(results, results.points),
+        brief_ledger=tables.ledger_table(results, drawn),
         rank_ledgers=_rank_ledgers(results),
-        speedup=series.speedups(results),
-        epoch_time=series.epoch_times(results),
-        throughput=series.throughputs(results),
-        point_ledger=series.point_ledger(results),
-        curves=series.learning_curves(results),
+        speedup=scaling.speedups(results),
+        epoch_time=scaling.epoch_times(results),
+        throughput=scaling.throughputs(results),
+        ranking=scaling.ranking(results),
+        point_ledger=series.point_ledger(drawn),
+        all_ledgers=series.point_ledger(results.points if len(drawn) < len(results.points) else ()),
+        curves=series.learning_curves(drawn),
         machine=facts.machine_facts(results.machine),
         settings=facts.settings_facts(results),
         protocol=facts.protocol_facts(results),
-        definitions=facts.definitions(results),
+        definitions=(*facts.definitions(results), *comparison_tables.definitions(results)),
         repeat=steps.repeat_steps(results),
     )
     return _printable(model)
@@ -90,9 +110,10 @@ def report_model(results: StudyResults) -> ReportModel:
 
 def _rank_ledgers(results: StudyResults) -> tuple[RankLedger, ...]:
     """Of every point with more than one rank: one rank's ledger is already the point's."""
+    drawn = drawn_points(results)
     return tuple(
         RankLedger(
-            title=counted(point.point.ranks, "rank"), table=tables.rank_table(point), series=series.rank_ledger(point)
+            title=point.label, table=tables.rank_table(point), series=series.rank_ledger(point), drawn=point in drawn
         )
         for point in results.points
         if len(point.rank_ledgers_s) > 1

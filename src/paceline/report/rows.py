@@ -3,6 +3,7 @@
     epoch_s_median, epoch_s_low, epoch_s_high      a figure with its interval
     test_accuracy_mean, test_accuracy_std          a figure with its standard deviation
     ledger_comm_wait_s                             seconds of the median run, by kind of the ledger
+    servers, staleness, average_every, ...         what only some strategies take; empty for the others
 
 The columns are fixed: what was not measured is empty, never missing.
 """
@@ -13,26 +14,34 @@ import csv
 import io
 from typing import Any
 
+from paceline import catalog
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.trace import LEDGER_KINDS
 
-_INTERVALS = ("epoch_s", "total_s", "samples_per_s", "speedup", "efficiency", "load_s")
+_INTERVALS = ("epoch_s", "total_s", "samples_per_s", "speedup", "efficiency", "load_s", "queue_s")
 _SPREADS = ("test_accuracy", "test_loss")
+_OPTIONS = tuple(dict.fromkeys(option for options in catalog.STRATEGY_OPTIONS.values() for option in options))
 
 # column -> its type, in the order in which they stand
 COLUMNS: dict[str, type] = {
     "study": str,
     "point_id": str,
+    "series": str,
+    "baseline": str,
     "ranks": int,
     "hosts": int,
     "threads": int,
     "launcher": str,
     "strategy": str,
+    **dict.fromkeys(_OPTIONS, int),
     "device": str,
+    "pin": bool,
     "dataset": str,
+    "read": str,
     "model": str,
     "optimizer": str,
     "lr": float,
+    "precision": str,
     "batch_global": int,
     "parameters": int,
     "runs": int,
@@ -40,7 +49,12 @@ COLUMNS: dict[str, type] = {
     **{f"{name}_{part}": float for name in _SPREADS for part in ("mean", "std")},
     "median_run": int,
     **{f"ledger_{kind.replace('-', '_')}_s": float for kind in LEDGER_KINDS},
+    "message_bytes": float,
+    "exposed_share": float,
+    "read_bytes": int,
+    "staleness_max": int,
     "oversubscribed": bool,
+    "emulated": bool,
     "failure": str,
 }
 
@@ -75,16 +89,22 @@ def _settings(row: PointResult) -> dict[str, Any]:
     point = row.point
     return {
         "point_id": row.point_id,
+        "series": row.series,
+        "baseline": row.baseline,
         "ranks": point.ranks,
         "hosts": point.hosts,
         "threads": point.threads,
         "launcher": point.launcher,
         "strategy": point.strategy,
+        **{option: point.options.get(option) for option in _OPTIONS},
         "device": point.device,
+        "pin": point.pin,
         "dataset": point.data.dataset,
+        "read": point.data.read,
         "model": point.model.name,
         "optimizer": point.train.optimizer,
         "lr": point.train.lr,
+        "precision": point.train.precision,
         "batch_global": point.batch_global,
     }
 
@@ -99,4 +119,5 @@ def _figures(row: PointResult) -> dict[str, Any]:
         figures |= {f"{name}_{part}": getattr(spread, part, None) for part in ("mean", "std")}
     for kind in LEDGER_KINDS:
         figures[f"ledger_{kind.replace('-', '_')}_s"] = (row.ledger_s or {}).get(kind)
-    return figures | {"oversubscribed": row.oversubscribed, "failure": row.failure}
+    names = ("message_bytes", "exposed_share", "read_bytes", "staleness_max", "oversubscribed", "emulated", "failure")
+    return figures | {name: getattr(row, name) for name in names}

@@ -6,44 +6,119 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from paceline.report.canvas import Figure, axis_title, layout, rounded
+from paceline.report.canvas import HEIGHT, LINE_STYLES, Figure, axis_title, layout, rounded
 from paceline.report.legend import Key
-from paceline.report.series import Estimate, Scaling
-from paceline.units import counted, number_text
+from paceline.report.scaling import Estimate, Line, Ranking, Scaling
+from paceline.units import number_text
 
 _LOG_FROM = 8
 """Ratio of most to fewest ranks from which both axes are logarithmic: below, small numbers keep their room."""
 
 
 def scaling_figure(name: str, title: str, scaling: Scaling, *, axis: str, caption: str, hover: str) -> Figure | None:
-    shown = [index for index, estimate in enumerate(scaling.measured) if estimate is not None]
-    if len(shown) < 2:
+    """A figure over ranks; None where no series has two points."""
+    lines = [measured for line in scaling.lines if (measured := _measured(line)).ranks]
+    if not any(len(line.ranks) > 1 for line in lines):
         return None
-    ranks = [scaling.ranks[index] for index in shown]
-    ideals = [scaling.ideal[index] for index in shown]
-    crowded = [scaling.crowded[index] for index in shown]
-    estimates = [estimate for estimate in scaling.measured if estimate is not None]
-    labels = [scaling.labels[index] for index in shown] if scaling.labels else []
+    ranks = sorted({n for line in lines for n in line.ranks})
+    ideals = [ideal for n, ideal in zip(scaling.ranks, scaling.ideal, strict=True) if n in ranks]
+    drawing, logarithmic = _axes(scaling, lines, ranks, ideals)
+    drawing["yaxis"] |= {"title": axis_title(axis), "rangemode": "tozero"}
+    caption += f": medians of the repeats{f' with their {scaling.around}' if scaling.around else ''}."
+    if any(shared for line in lines for shared in line.crowded):
+        what = "had to share cores, or hosts of one machine" if scaling.emulated else "had to share cores"
+        caption += f" Hollow points {what}."
+    several = len(scaling.lines) > 1
+    keys = [_line_key(line, number if several else None) for number, line in enumerate(lines)]
+    data = [_ideal_trace(ranks, ideals)] if any(ideals) else []
+    ideal_at = dict(zip(ranks, ideals, strict=True))
+    for number, (line, key) in enumerate(zip(lines, keys, strict=True)):
+        # Far below the ideal there is room above a point, and the axis below it.
+        sunken = [(ideal_at[n] or 0.0) / 2 > e.value for n, e in zip(line.ranks, line.measured, strict=True) if e]
+        xs = _beside(line.ranks, ranks, number=number, count=len(lines), logarithmic=logarithmic)
+        data += [_interval_trace(line, xs, key, several), _measured_trace(line, xs, key, hover, sunken)]
+    if any(ideals):
+        keys.append(Key(label="ideal", color="muted", dash="dash"))
+    return Figure(name=name, title=title, caption=caption, keys=tuple(keys), data=data, layout=drawing)
+
+
+def _axes(
+    scaling: Scaling, lines: list[Line], ranks: list[int], ideals: list[float | None]
+) -> tuple[dict[str, Any], bool]:
+    """A layout with the measured ranks as ticks, and whether it is logarithmic."""
+    labels = any(line.labels for line in lines)
     logarithmic = max(ranks) >= _LOG_FROM * min(ranks)
     drawing = layout()
-    drawing["xaxis"] |= _rank_axis(ranks, logarithmic=logarithmic, labels=bool(labels))
-    drawing["yaxis"] |= {"title": axis_title(axis), "rangemode": "tozero"}
+    drawing["xaxis"] |= _rank_axis(ranks, logarithmic=logarithmic, labels=labels)
+    drawing["xaxis"] |= {"title": axis_title("ranks and servers" if scaling.servers else "ranks")}
     if logarithmic:
-        seen = [value for value in (*(e.value for e in estimates), *ideals) if value]
+        estimates = [estimate.value for line in lines for estimate in line.measured if estimate is not None]
+        seen = [value for value in (*estimates, *ideals) if value]
         ticks = [ideal for ideal in ideals if ideal] if labels else _log_ticks(min(seen), max(seen))
         drawing["yaxis"] |= {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:,g}" for tick in ticks]}
-    caption += f": medians of the repeats{f' with their {scaling.around}' if scaling.around else ''}."
-    if any(crowded):
-        caption += " Hollow points had to share cores."
-    # Far below the ideal there is room above a point, and the axis below it.
-    sunken = [ideal is not None and e.value < ideal / 2 for e, ideal in zip(estimates, ideals, strict=True)]
-    data = [
-        _ideal_trace(ranks, ideals),
-        _interval_trace(ranks, estimates),
-        _measured_trace(ranks, estimates, crowded, hover, labels, sunken),
-    ]
-    keys = (Key(label="measured", color="blue", marker="circle"), Key(label="ideal", color="muted", dashed=True))
-    return Figure(name=name, title=title, caption=caption, keys=keys, data=data, layout=drawing)
+    return drawing, logarithmic
+
+
+def ranking_figure(name: str, ranking: Ranking) -> Figure | None:
+    """Throughput of series at one number of ranks, as bars; None where there is nothing to compare."""
+    if len(ranking.names) < 2:
+        return None
+    drawing = layout(height=max(HEIGHT, 90 + 44 * len(ranking.names)))
+    drawing["xaxis"] |= {"title": axis_title("samples/s"), "rangemode": "tozero", "separatethousands": True}
+    drawing["yaxis"] |= {"type": "category", "autorange": "reversed", "showgrid": False, "ticklabelstandoff": 6}
+    drawing |= {"bargap": 0.45}
+    around = f" with their {ranking.around}" if ranking.around else ""
+    caption = f"Training samples per second: medians of the repeats{around}."
+    if any(ranking.crowded):
+        caption += " Hatched bars did not have cores or hosts of their own."
+    bars = {
+        "type": "bar",
+        "orientation": "h",
+        "name": "samples/s",
+        "showlegend": False,
+        "y": list(ranking.names),
+        "x": rounded([e.value for e in ranking.measured]),
+        "text": [number_text(e.value, 4) for e in ranking.measured],
+        "textposition": "inside",
+        "insidetextanchor": "start",
+        "insidetextfont": {"color": "var(--on-blue)"},
+        "marker": {
+            "color": "var(--blue)",
+            "pattern": {
+                "shape": ["/" if shared else "" for shared in ranking.crowded],
+                "bgcolor": "var(--blue)",
+                "fgcolor": "var(--on-blue)",
+                "fgopacity": 0.3,
+                "size": 7,
+            },
+        },
+        "error_x": _error_bars(ranking.measured, "var(--ink)"),
+        "hovertemplate": "%{y}: %{text} samples/s<extra></extra>",
+    }
+    return Figure(name=name, title=ranking.title, caption=caption, keys=(), data=[bars], layout=drawing)
+
+
+def _measured(line: Line) -> Line:
+    """A line without the points that were not measured."""
+    shown = [index for index, estimate in enumerate(line.measured) if estimate is not None]
+    return Line(
+        name=line.name,
+        ranks=tuple(line.ranks[index] for index in shown),
+        points=tuple(line.points[index] for index in shown),
+        measured=tuple(line.measured[index] for index in shown),
+        crowded=tuple(line.crowded[index] for index in shown),
+        labels=tuple(line.labels[index] for index in shown) if line.labels else (),
+    )
+
+
+def _line_key(line: Line, number: int | None) -> Key:
+    """How a line is drawn; its number is None where it is the only one."""
+    if number is None:
+        return Key(label="measured", color="blue", marker="circle")
+    color, marker = LINE_STYLES[number % len(LINE_STYLES)]
+    # A second and a third turn through the colours have dashes of their own.
+    dash = ("solid", "dot", "dashdot")[number // len(LINE_STYLES) % 3]
+    return Key(label=line.name, color=color, marker=marker, dash=dash)
 
 
 def _ideal_trace(ranks: list[int], ideals: list[float | None]) -> dict[str, Any]:
@@ -58,56 +133,66 @@ def _ideal_trace(ranks: list[int], ideals: list[float | None]) -> dict[str, Any]
     }
 
 
-def _interval_trace(ranks: list[int], estimates: list[Estimate]) -> dict[str, Any]:
+def _beside(own: Sequence[int], ranks: list[int], *, number: int, count: int, logarithmic: bool) -> list[float]:
+    """Where the points of one line of several stand: side by side at their ranks, so that no bar hides another."""
+    if count == 1:
+        return list(own)
+    shift = (number - (count - 1) / 2) * min(0.012, 0.06 / count)
+    if logarithmic:
+        return [n * (max(ranks) / min(ranks)) ** shift for n in own]
+    return [n + (max(ranks) - min(ranks)) * shift for n in own]
+
+
+def _interval_trace(line: Line, xs: list[float], key: Key, several: bool) -> dict[str, Any]:
     """Error bars alone: a point without an interval, as a baseline against itself, gets none."""
-    pairs = [(n, estimate) for n, estimate in zip(ranks, estimates, strict=True) if estimate.low < estimate.high]
+    pairs = [(x, e) for x, e in zip(xs, line.measured, strict=True) if e is not None and e.low < e.high]
+    color = f"var(--{key.color})" if several else "var(--ink)"
     return {
         "type": "scatter",
         "mode": "markers",
-        "x": [n for n, _ in pairs],
+        "x": [x for x, _ in pairs],
         "y": rounded([e.value for _, e in pairs]),
-        "marker": {"size": 1, "color": "var(--ink)"},
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "array": rounded([e.high - e.value for _, e in pairs]),
-            "arrayminus": rounded([e.value - e.low for _, e in pairs]),
-            "color": "var(--ink)",
-            "thickness": 1.5,
-            "width": 7,
-        },
+        "marker": {"size": 1, "color": color},
+        "error_y": _error_bars([e for _, e in pairs], color) | {"width": 7},
         "showlegend": False,
         "hoverinfo": "skip",
     }
 
 
-def _measured_trace(
-    ranks: list[int],
-    estimates: list[Estimate],
-    crowded: list[bool],
-    hover: str,
-    labels: Sequence[str],
-    sunken: list[bool],
-) -> dict[str, Any]:
+def _error_bars(estimates: Sequence[Estimate], color: str) -> dict[str, Any]:
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": rounded([e.high - e.value for e in estimates]),
+        "arrayminus": rounded([e.value - e.low for e in estimates]),
+        "color": color,
+        "thickness": 1.5,
+    }
+
+
+def _measured_trace(line: Line, xs: list[float], key: Key, hover: str, sunken: list[bool]) -> dict[str, Any]:
+    color = f"var(--{key.color})"
+    estimates = [estimate for estimate in line.measured if estimate is not None]
     return {
         "type": "scatter",
-        "mode": "lines+markers+text" if labels else "lines+markers",
-        "name": "measured",
-        "x": ranks,
+        "mode": "lines+markers+text" if line.labels else "lines+markers",
+        "name": key.label,
+        "x": xs,
         "y": rounded([e.value for e in estimates]),
-        "text": list(labels),
+        "text": list(line.labels),
         "textposition": ["top right" if low else "bottom right" for low in sunken],
         "textfont": {"size": 13, "color": "var(--ink)"},
         "cliponaxis": False,
-        "line": {"color": "var(--blue)", "width": 2.5},
+        "line": {"color": color, "width": 2.5, "dash": key.dash},
         "marker": {
+            "symbol": key.marker,
             "size": 8,
-            "color": ["var(--surface)" if shared else "var(--blue)" for shared in crowded],
-            "line": {"color": "var(--blue)", "width": 2},
+            "color": ["var(--surface)" if shared else color for shared in line.crowded],
+            "line": {"color": color, "width": 2},
         },
         "customdata": [
-            [counted(n, "rank"), number_text(e.value), number_text(e.low), number_text(e.high)]
-            for n, e in zip(ranks, estimates, strict=True)
+            [point, number_text(e.value), number_text(e.low), number_text(e.high)]
+            for point, e in zip(line.points, estimates, strict=True)
         ],
         "hovertemplate": "%{customdata[0]}<br>" + hover + "<br>%{customdata[2]} to %{customdata[3]}<extra></extra>",
     }
@@ -118,7 +203,6 @@ def _rank_axis(ranks: list[int], *, logarithmic: bool, labels: bool) -> dict[str
     low, high = (math.log10(min(ranks)), math.log10(max(ranks))) if logarithmic else (min(ranks), max(ranks))
     room = (high - low) * 0.16
     return {
-        "title": axis_title("ranks"),
         "type": "log" if logarithmic else "linear",
         "range": [low - room, high + (1.7 if labels else 1) * room],
         "tickvals": ranks,

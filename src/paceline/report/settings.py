@@ -16,6 +16,7 @@ def study_settings(study: Study) -> dict[str, object]:
         **_section("model", {"name": study.model.name, **study.model.options}),
         **_section("train", asdict(study.train)),
         **_section("run", asdict(study.run)),
+        **study.vary,
     }
 
 
@@ -26,6 +27,7 @@ def point_settings(point: Point) -> dict[str, object]:
         **_section("model", {"name": point.model.name, **point.model.options}),
         **_section("train", asdict(point.train)),
         **_section("run", {name: getattr(point, name) for name in _RUN_FIELDS_OF_POINT}),
+        **_section("run", dict(point.options)),
     }
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from paceline import catalog
 from paceline.records.results import StudyResults
-from paceline.report.words import chosen, finished_runs
+from paceline.report.choice import chosen
+from paceline.report.words import finished_runs
 
 ENOUGH_REPEATS = 5
 """The fewest with which the median has an interval and not only a range."""
@@ -24,7 +25,7 @@ class Step:
 def next_step(results: StudyResults) -> Step:
     """What is most worth running now, and why."""
     study = results.study
-    fair = [p.point.ranks for p in results.points if not p.oversubscribed]
+    fair = [p.point.ranks for p in results.points if p.fair]
     if finished_runs(results) < results.expected_runs:
         cause = "See to what failed, then finish" if any(p.failure for p in results.points) else "Finish"
         return Step(text=f"{cause} the study: it goes on where it stopped.", command=study_command(results))
@@ -38,7 +39,7 @@ def _wider(results: StudyResults, fair: list[int]) -> Step | None:
     """More points, where the machine has room for them or there is nothing to compare with."""
     point, most = chosen(results), max(fair, default=1)
     free = results.machine.cores // results.study.run.threads if results.machine else 2
-    if len(results.points) == 1 and most > 1:
+    if len({p.point.ranks for p in results.points}) == 1 and most > 1:
         text = "Measure one rank as well: a speed-up needs something to compare with. Finished runs are kept."
         return Step(text=text, command=study_command(results, "--ranks", f"1,{most}"))
     worthwhile = point is None or (point.efficiency is not None and point.efficiency.median >= 0.5)
@@ -55,8 +56,15 @@ def _wider(results: StudyResults, fair: list[int]) -> Step | None:
 
 
 def _other_strategy(results: StudyResults) -> Step:
-    current = results.study.run.strategy
-    other = next((name for name in catalog.names("strategy") if name != current), current)
+    """Another strategy that the study's launcher can carry; more repeats where all have been compared."""
+    study = results.study
+    tried = {point.point.strategy for point in results.points} | {study.run.strategy}
+    untried = [name for name in catalog.names("strategy") if name not in tried]
+    other = next((name for name in untried if study.run.launcher in catalog.carriers(name)), None)
+    if other is None:
+        more = str(2 * study.run.repeats)
+        text = "Every strategy that this launcher carries was compared: more repeats tell smaller differences apart."
+        return Step(text=text, command=study_command(results, "--repeats", more))
     text = f"Compare with strategy {other}: {catalog.description('strategy', other)}."
     folder = f"{results.folder}-{other}"
     return Step(text=text, command=study_command(results, "--set", f"run.strategy={other}", folder=folder))

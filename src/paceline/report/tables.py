@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paceline.records.results import Interval, PointResult, Spread, StudyResults
+from paceline.records.study import factor_value
 from paceline.records.trace import LEDGER_KINDS
-from paceline.report.words import spread_text
-from paceline.units import count_text, counted, finite, interval_text, number_text, percent_text
+from paceline.report.phrases import spread_text
+from paceline.units import count_text, finite, interval_text, number_text, percent_text
 
 NONE = "–"
 MOST_RANKS = 64
@@ -36,39 +37,103 @@ class Table:
     footnotes: tuple[str, ...] = ()
     blank: tuple[str, ...] = ()
     """Columns in which every row is zero: a terminal may leave them out."""
+    keys: int = 1
+    """How many columns at the left say which row it is: they stay where a table is divided."""
+    words: tuple[str, ...] = ()
+    """Columns of names, not of numbers: they are aligned at the left."""
 
 
 def figures_table(results: StudyResults) -> Table:
-    """One row per point: ranks, epoch time, samples/s, speed-up, efficiency, test accuracy."""
+    """One row per point: ranks and factors, epoch time, samples/s, speed-up, efficiency, test accuracy."""
     points, repeats = results.points, results.study.run.repeats
     partial = any(point.runs < repeats for point in points)
     unit, factor = time_unit(points)
-    columns = ("ranks", *(("runs",) if partial else ()), f"epoch time ({unit})", "samples/s")
+    columns = (*key_columns(results), *(("runs",) if partial else ()), f"epoch time ({unit})", "samples/s")
     columns += ("speed-up", "efficiency", "test accuracy")
     rows = []
     for point in points:
-        row = [Cell(str(point.point.ranks) + (" *" if point.oversubscribed else ""))]
+        row = key_cells(results, point, marked=True)
         if partial:
             row.append(Cell(f"{point.runs} of {repeats}"))
-        row.append(_interval_cell(point.epoch_s, factor))
-        row.append(_interval_cell(point.samples_per_s, digits=4))
-        row.append(_interval_cell(point.speedup))
-        row.append(_percent_cell(point.efficiency))
-        row.append(_spread_cell(point.test_accuracy))
+        row.append(interval_cell(point.epoch_s, factor))
+        row.append(interval_cell(point.samples_per_s, digits=4))
+        row.append(interval_cell(point.speedup))
+        row.append(percent_cell(point.efficiency))
+        row.append(spread_cell(point.test_accuracy))
         rows.append(tuple(row))
-    footnotes = [_around_note(points)]
+    footnotes = [_around_note(points), *fairness_notes(points)]
+    if any(point.point.servers for point in points):
+        footnotes.append("Servers count as ranks in the efficiency.")
+    return Table(
+        caption="One row per point: medians over repeats",
+        columns=columns,
+        rows=tuple(rows),
+        footnotes=tuple(filter(None, footnotes)),
+        keys=len(key_columns(results)),
+        words=word_columns(results),
+    )
+
+
+def fairness_marks(point: PointResult) -> str:
+    """What is put behind a point that says little about scaling."""
+    return (" *" if point.oversubscribed else "") + (" †" if point.emulated else "")
+
+
+def fairness_notes(points: tuple[PointResult, ...]) -> list[str]:
+    """What the marks beside some points mean."""
+    notes = []
     if any(point.oversubscribed for point in points):
-        footnotes.append("* more ranks or threads than cores: these points say little about scaling.")
-    caption = "One row per point: medians over repeats"
-    return Table(caption=caption, columns=columns, rows=tuple(rows), footnotes=tuple(filter(None, footnotes)))
+        notes.append("* more ranks or threads than cores: these points say little about scaling.")
+    if any(point.emulated for point in points):
+        notes.append("† hosts that are one machine: these points say little about scaling.")
+    return notes
 
 
-def ledger_table(results: StudyResults) -> Table:
-    """One row per point: the seconds and the share of its median run that each kind took."""
-    rows = [
-        (Cell(str(point.point.ranks)), *_ledger_cells(point.ledger_s)) for point in results.points if point.ledger_s
-    ]
-    return _ledger("Where the time went: seconds and share of the median run, mean over ranks", "ranks", rows)
+def key_columns(results: StudyResults) -> tuple[str, ...]:
+    """Headings of the columns that say which point a row is about: ranks, and what the study varies besides."""
+    return ("ranks", *(factor_heading(path) for path in _factors(results)))
+
+
+def key_cells(results: StudyResults, point: PointResult, *, marked: bool = False) -> list[Cell]:
+    """The cells under these headings; `marked` where the rank count carries the marks of unfair points."""
+    marks = fairness_marks(point) if marked else ""
+    values = (factor_value(point.point, path) for path in _factors(results))
+    return [Cell(f"{point.point.ranks}{marks}"), *(Cell(factor_text(value)) for value in values)]
+
+
+def word_columns(results: StudyResults) -> tuple[str, ...]:
+    """Those of the key columns that hold names."""
+    return tuple(
+        factor_heading(path)
+        for path in _factors(results)
+        if any(isinstance(factor_value(point.point, path), str) for point in results.points)
+    )
+
+
+def factor_heading(path: str) -> str:
+    """A setting as a heading: `run.strategy` is `strategy`, `train.batch_global` is `batch global`."""
+    return path.split(".", 1)[1].replace("_", " ")
+
+
+def factor_text(value: object) -> str:
+    """A factor's value in a cell."""
+    if value is None:
+        return NONE
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def _factors(results: StudyResults) -> list[str]:
+    """What the study varies besides ranks; ranks per host follow from the two columns beside them."""
+    return [path for path in results.study.vary if not path.endswith(".ranks_per_host")]
+
+
+def ledger_table(results: StudyResults, points: tuple[PointResult, ...]) -> Table:
+    """One row for each of `points`: the seconds and the share of its median run that each kind took."""
+    rows = [(*key_cells(results, point), *_ledger_cells(point.ledger_s)) for point in points if point.ledger_s]
+    caption = "Where the time went: seconds and share of the median run, mean over ranks"
+    if len(points) < len(results.points):
+        caption += f" (the report has all {len(results.points)} points)"
+    return _ledger(caption, key_columns(results), rows, words=word_columns(results))
 
 
 def rank_table(point: PointResult) -> Table:
@@ -76,16 +141,24 @@ def rank_table(point: PointResult) -> Table:
     shown = point.rank_ledgers_s[:MOST_RANKS]
     rows = [(Cell(str(rank)), *_ledger_cells(ledger)) for rank, ledger in enumerate(shown)]
     which = f"The first {MOST_RANKS} ranks" if len(shown) < len(point.rank_ledgers_s) else "Each rank"
-    return _ledger(f"{which} of run {point.median_run} with {counted(point.point.ranks, 'rank')}", "rank", rows)
+    return _ledger(f"{which} of run {point.median_run} with {point.label}", ("rank",), rows)
 
 
-def _ledger(caption: str, first: str, rows: list[tuple[Cell, ...]]) -> Table:
-    columns = (first, "whole run", *LEDGER_KINDS)
+def _ledger(caption: str, keys: tuple[str, ...], rows: list[tuple[Cell, ...]], *, words: tuple[str, ...] = ()) -> Table:
+    first = len(keys) + 1
     blank = tuple(
-        kind for index, kind in enumerate(LEDGER_KINDS, start=2) if all(row[index].figure == "0" for row in rows)
+        kind for index, kind in enumerate(LEDGER_KINDS, start=first) if all(row[index].figure == "0" for row in rows)
     )
-    footnotes = ("– not measured",) if any(cell.figure == NONE for row in rows for cell in row) else ()
-    return Table(caption=caption, columns=columns, rows=tuple(rows), blank=blank, footnotes=footnotes)
+    unmeasured = any(cell.figure == NONE for row in rows for cell in row[first:])
+    return Table(
+        caption=caption,
+        columns=(*keys, "whole run", *LEDGER_KINDS),
+        rows=tuple(rows),
+        blank=blank,
+        footnotes=("– not measured",) if unmeasured else (),
+        keys=len(keys),
+        words=words,
+    )
 
 
 def _ledger_cells(ledger_s: dict[str, float | None]) -> list[Cell]:
@@ -120,7 +193,8 @@ def time_unit(points: tuple[PointResult, ...]) -> tuple[str, float]:
     return ("s", 1.0) if longest_s >= 1 else ("ms", 1e3)
 
 
-def _interval_cell(interval: Interval | None, factor: float = 1.0, digits: int = 3) -> Cell:
+def interval_cell(interval: Interval | None, factor: float = 1.0, digits: int = 3) -> Cell:
+    """A median, and its interval beside it."""
     if interval is None or finite(interval.median) is None:
         return Cell(NONE)
     figure, low, high = (value * factor for value in (interval.median, interval.low, interval.high))
@@ -131,14 +205,16 @@ def _interval_cell(interval: Interval | None, factor: float = 1.0, digits: int =
     return Cell(text, around)
 
 
-def _percent_cell(interval: Interval | None) -> Cell:
+def percent_cell(interval: Interval | None) -> Cell:
+    """A fraction in per cent, and its interval beside it."""
     if interval is None or finite(interval.median) is None:
         return Cell(NONE)
     beside = "" if interval.low == interval.high else f"[{interval.low * 100:.0f}, {interval.high * 100:.0f}]"
     return Cell(percent_text(interval.median, 0), beside)
 
 
-def _spread_cell(spread: Spread | None) -> Cell:
+def spread_cell(spread: Spread | None) -> Cell:
+    """A mean in per cent, and its standard deviation beside it."""
     if spread is None or finite(spread.mean) is None:
         return Cell(NONE)
     figure, _, beside = spread_text(spread).partition(" ± ")

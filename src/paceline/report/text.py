@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from rich import box
 from rich.console import Console
@@ -25,11 +27,13 @@ def render(model: ReportModel, *, width: int = 100, color: bool = False) -> str:
     console.print(Text(model.title, style="bold"))
     if model.question:
         console.print(Text(model.question, style="dim"))
-    for table in (model.figures, model.ledger):
-        if table.rows:
-            console.print()
-            console.print(Text(table.caption, style="dim"))
-            _print_table(console, table)
+    _print_section(console, model.figures)
+    for compared in model.side_by_side:
+        _print_section(console, compared.table)
+        if compared.sentence and compared.sentence not in (model.verdict, *model.remarks):
+            console.print(Text(compared.sentence))
+    for table in (model.extras, model.brief_ledger):
+        _print_section(console, table)
     console.print()
     console.print(Text(model.verdict, style="bold"))
     for remark in model.remarks:
@@ -77,14 +81,23 @@ def _recorded(console: Console) -> str:
     return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
 
 
+def _print_section(console: Console, table: Table) -> None:
+    if table.rows:
+        console.print()
+        console.print(Text(table.caption, style="dim"))
+        _print_table(console, table)
+
+
 def _print_table(console: Console, table: Table) -> None:
     """In one line per row where that fits, else in two, else in several tables one below the other."""
+    table = _narrowed(table, console.width)
     shown = [index for index, column in enumerate(table.columns) if column not in table.blank]
     beside = " " if _width(table, shown, " ") <= console.width else "\n"
     for columns in _fitting(table, shown, beside, console.width):
         grid = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
         for index in columns:
-            grid.add_column(Text(_heading(table, index, beside)), justify="right", no_wrap=True)
+            justify = "left" if table.columns[index] in table.words else "right"
+            grid.add_column(Text(_heading(table, index, beside)), justify=justify, no_wrap=True)
         for row in table.rows:
             grid.add_row(*(_cell_text(row[index], beside) for index in columns))
         console.print(grid)
@@ -92,14 +105,37 @@ def _print_table(console: Console, table: Table) -> None:
         console.print(Text(footnote, style="dim"))
 
 
+def _narrowed(table: Table, width: int) -> Table:
+    """The table with what names its rows in one column, one below the other, where no figure fits beside it."""
+    keys, rest = range(table.keys), range(table.keys, len(table.columns))
+    if all(_width(table, [*keys, index], "\n") <= width for index in rest):
+        return table
+    room = max(1, width - _GAP - max(_column_width(table, index, "\n") for index in rest))
+    heading = _folded(table.columns[: table.keys], room)
+    return replace(
+        table,
+        columns=(heading, *table.columns[table.keys :]),
+        rows=tuple(
+            (Cell(_folded([cell.figure for cell in row[: table.keys]], room)), *row[table.keys :]) for row in table.rows
+        ),
+        keys=1,
+        words=(*table.words, heading),
+    )
+
+
+def _folded(names: Sequence[str], room: int) -> str:
+    """Names one below the other, broken between words where they are longer than the room."""
+    return "\n".join(line for name in names for line in textwrap.wrap(name, room, break_long_words=False) or [""])
+
+
 def _fitting(table: Table, shown: Sequence[int], beside: str, width: int) -> list[list[int]]:
-    """The columns of each part of a table that fits into `width`; every part begins with the first column."""
-    first, *rest = shown
-    parts = [[first]]
+    """The columns of each part of a table that fits into `width`; every part begins with what names its rows."""
+    keys, rest = list(shown[: table.keys]), shown[table.keys :]
+    parts = [keys]
     for index in rest:
-        if len(parts[-1]) > 1 and _width(table, [*parts[-1], index], beside) > width:
-            parts.append([first])
-        parts[-1].append(index)
+        if len(parts[-1]) > len(keys) and _width(table, [*parts[-1], index], beside) > width:
+            parts.append(keys)
+        parts[-1] = [*parts[-1], index]
     return parts
 
 

@@ -11,7 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from paceline.records.finding import Finding
-from paceline.records.results import Interval, PointResult, Spread, StudyResults
+from paceline.records.results import PointResult, StudyResults
+from paceline.report.choice import baseline, by_id, chosen, is_several, is_weak, main_comparison
+from paceline.report.phrases import about, around, spread_text
+from paceline.report.side_by_side import (
+    accuracy_sentence,
+    compared_alone,
+    comparison_sentence,
+    others_at_the_same_ranks,
+)
 from paceline.units import counted, duration_text, finite, number_text, percent_text
 
 _SEVERITIES = ("error", "warning", "info")
@@ -23,6 +31,7 @@ _LOSSES = {
     "moving gradients between ranks": ("comm-transfer",),
     "the optimizer step, which every rank repeats": ("optimizer",),
     "waiting for input": ("input-wait",),
+    "servers, which count as ranks and do not train": ("servers",),
     "writing checkpoints": ("checkpoint",),
     "what happens between the measured parts": ("other",),
 }
@@ -56,7 +65,7 @@ def verdict(results: StudyResults) -> str:
 
 def remarks(results: StudyResults) -> tuple[str, ...]:
     """What stands beside the verdict: where the lost part went, accuracy, and what was left out of it."""
-    sentences = [_lost_part(results), _accuracy(results), _left_out(results)]
+    sentences = [_comparison(results), _lost_part(results), _accuracy(results), *_left_out(results)]
     return tuple(sentence for sentence in sentences if sentence)
 
 
@@ -66,80 +75,82 @@ def finished_runs(results: StudyResults) -> int:
 
 
 def _answer(results: StudyResults) -> str:
-    base, point = baseline(results), chosen(results)
+    point = chosen(results)
+    base = by_id(results, point.baseline) if point else None
+    compared = main_comparison(results)
+    if compared is not None and compared_alone(results):
+        sentence = comparison_sentence(results, compared).rstrip(".")
+        return f"{sentence[0].lower()}{sentence[1:]}"
     if base is None or point is None or point.speedup is None:
         return _throughput(results)
-    speedup, who = point.speedup, counted(point.point.ranks, "rank")
-    figure = f"{number_text(speedup.median)} times"
-    around = _around(speedup)
-    ideal = f"{percent_text(point.efficiency.median, 0)} of the ideal" if point.efficiency else ""
-    verb = "process samples" if is_weak(results) else "train"
-    if speedup.low <= 1 <= speedup.high and speedup.low < speedup.high:
-        text = f"{who} {verb} {figure} as fast as {base.point.ranks} {around}, which is no clear difference"
-        text += f" and {ideal}" if ideal else ""
-    elif speedup.median < 1:
-        text = f"{who} are slower than {base.point.ranks}: they {verb} {figure} as fast {around}"
-        text += f", {ideal}" if ideal else ""
-    else:
-        text = f"{who} {verb} {figure} as fast as {base.point.ranks} {around}"
-        text += f": {ideal}" if ideal else ""
+    text = _scaled(results, point, base)
+    if is_several(results):
+        text += others_at_the_same_ranks(results, point)
     if point.oversubscribed:
         text += "; but they share cores, so this says little about how the training scales"
+    elif point.emulated:
+        text += "; but its hosts are one machine, so this says little about how the training scales"
     return text
+
+
+def _scaled(results: StudyResults, point: PointResult, base: PointResult) -> str:
+    """How much faster a point is than its baseline, and what of the ideal that is."""
+    assert point.speedup is not None
+    speedup, weak = point.speedup, is_weak(results)
+    ranks = counted(point.point.ranks, "rank")
+    who, against, they, are, verb = ranks, str(base.point.ranks), "they", "are", "process samples" if weak else "train"
+    if is_several(results):
+        who, against, they, are = f"with {ranks} {point.series}", _base_text(results, base), "it", "is"
+        verb = "processes samples" if weak else "trains"
+    figure = f"{number_text(speedup.median)} times"
+    ideal = f"{percent_text(point.efficiency.median, 0)} of the ideal" if point.efficiency else ""
+    if speedup.low <= 1 <= speedup.high and speedup.low < speedup.high:
+        text = f"{who} {verb} {figure} as fast as {against} {around(speedup)}, which is no clear difference"
+        return text + (f" and {ideal}" if ideal else "")
+    if speedup.median < 1:
+        text = f"{who} {are} slower than {against}: {they} {verb} {figure} as fast {around(speedup)}"
+        return text + (f", {ideal}" if ideal else "")
+    text = f"{who} {verb} {figure} as fast as {against} {around(speedup)}"
+    return text + (f": {ideal}" if ideal else "")
+
+
+def _base_text(results: StudyResults, base: PointResult) -> str:
+    """The baseline by its ranks, where no other point has as many."""
+    alone = sum(point.point.ranks == base.point.ranks for point in results.points) == 1
+    return counted(base.point.ranks, "rank") if alone else f"{base.series} with {counted(base.point.ranks, 'rank')}"
 
 
 def _throughput(results: StudyResults) -> str:
     for point in results.points:
         if point.samples_per_s is not None:
             who = counted(point.point.ranks, "rank")
-            verb = "processes" if point.point.ranks == 1 else "process"
+            verb = "processes" if point.point.ranks == 1 or is_several(results) else "process"
+            who = f"{point.series} with {who}" if is_several(results) else who
             text = f"{who} {verb} {number_text(point.samples_per_s.median, 4)} samples/s"
-            text += " " + _around(point.samples_per_s, digits=4)
+            text += " " + around(point.samples_per_s, digits=4)
             return text + (f": {duration_text(point.epoch_s.median)} an epoch" if point.epoch_s else "")
     return "no finished run has a time that counts"
 
 
-def _around(interval: Interval, digits: int = 3) -> str:
-    if interval.n == 1:
-        return "(1 run, no interval)"
-    low, high = number_text(interval.low, digits), number_text(interval.high, digits)
-    if interval.coverage is None:
-        return f"(range {low} to {high})"
-    return f"(interval {low} to {high})"
-
-
-def baseline(results: StudyResults) -> PointResult | None:
-    """The point that speed-ups are measured against."""
-    return next((point for point in results.points if point.point_id == results.baseline), None)
-
-
-def chosen(results: StudyResults) -> PointResult | None:
-    """The point that the verdict is about: the most ranks that have cores of their own."""
-    scaled = [p for p in results.points if p.speedup is not None and p.point_id != results.baseline]
-    fair = [p for p in scaled if not p.oversubscribed]
-    return max(fair or scaled, key=lambda p: p.point.ranks, default=None)
-
-
-def is_weak(results: StudyResults) -> bool:
-    """Whether the batch per rank is what stays the same."""
-    if results.study.run.scaling is not None:
-        return results.study.run.scaling == "weak"
-    return results.study.train.batch_per_rank is not None
+def _comparison(results: StudyResults) -> str:
+    compared = main_comparison(results)
+    return "" if compared is None or compared_alone(results) else comparison_sentence(results, compared)
 
 
 def _lost_part(results: StudyResults) -> str:
-    base, point = baseline(results), chosen(results)
-    if base is None or point is None or point.efficiency is None or point.oversubscribed:
+    point = chosen(results)
+    if point is None or point.efficiency is None or not point.fair or compared_alone(results):
         return ""
     lost = 1 - point.efficiency.median
     lost_to = point.lost_shares
-    shares = {words: sum(lost_to[kind] for kind in kinds) for words, kinds in _LOSSES.items()} if lost_to else {}
-    if not shares or lost < _SMALLEST_LOSS or abs(sum(shares.values()) - lost) > max(0.02, lost / 2):
+    shares = {words: sum(lost_to.get(kind, 0.0) for kind in kinds) for words, kinds in _LOSSES.items()}
+    if not lost_to or lost < _SMALLEST_LOSS or abs(sum(shares.values()) - lost) > max(0.02, lost / 2):
         return ""
     words, share = max(shares.items(), key=lambda item: item[1])
     if share < _SMALLEST_LOSS:
         return ""
-    return f"The largest part of what was lost is {words}: {percent_text(share, 0)} of the training time."
+    what = f"{point.series} lost" if is_several(results) else "was lost"
+    return f"The largest part of what {what} is {words}: {percent_text(share, 0)} of the training time."
 
 
 def _accuracy(results: StudyResults) -> str:
@@ -148,31 +159,38 @@ def _accuracy(results: StudyResults) -> str:
         return ""
     if finite(base.test_accuracy.mean) is None or finite(point.test_accuracy.mean) is None:
         return ""
+    if is_several(results):
+        return accuracy_sentence(results, base)
     first, last = spread_text(base.test_accuracy), spread_text(point.test_accuracy)
     return f"Test accuracy is {first} with {counted(base.point.ranks, 'rank')} and {last} with {point.point.ranks}."
 
 
-def spread_text(spread: Spread) -> str:
-    """A mean fraction and its standard deviation in per cent, to the digits that the deviation leaves certain."""
-    std = finite(spread.std)
-    if std is None:
-        return percent_text(spread.mean)
-    decimals = 1 if std >= 0.005 else 2
-    return f"{spread.mean * 100:.{decimals}f} ± {std * 100:.{decimals}f} %"
-
-
-def _left_out(results: StudyResults) -> str:
+def _left_out(results: StudyResults) -> list[str]:
+    """What the verdict is not about, because its figures are about the machine and not about the training."""
     point = chosen(results)
-    crowded = [p for p in results.points if p.oversubscribed and p is not point and p.runs]
-    if point is None or point.oversubscribed or not crowded:
-        return ""
-    who = ", ".join(str(p.point.ranks) for p in crowded)
-    return f"Runs with {who} ranks had to share cores; the verdict leaves them out."
+    if point is None or not point.fair:
+        return []
+    others = [p for p in results.points if p.runs and p is not point]
+    crowded = [p for p in others if p.oversubscribed]
+    emulated = [p for p in others if p.emulated and not p.oversubscribed]
+    sentences = []
+    if crowded:
+        sentences.append(f"Runs with {_who(results, crowded)} had to share cores; the verdict leaves them out.")
+    if emulated:
+        sentences.append(f"Hosts of runs with {_who(results, emulated)} are one machine; the verdict leaves them out.")
+    return sentences
+
+
+def _who(results: StudyResults, points: list[PointResult]) -> str:
+    """`4, 8 ranks`; where others with as many ranks are not meant, each by its name."""
+    if not is_several(results):
+        return f"{', '.join(str(p.point.ranks) for p in points)} ranks"
+    return about([p.label for p in points])
 
 
 def shown_findings(results: StudyResults) -> tuple[ShownFinding, ...]:
     """Failures and findings, the most severe first."""
-    labels = {point.point_id: counted(point.point.ranks, "rank") for point in results.points}
+    labels = {point.point_id: point.label for point in results.points}
     told = " ".join(finding.summary + finding.cause for finding in results.findings)
     failures = [_failure(point) for point in results.points if point.failure]
     failures = [finding for finding in failures if finding.summary not in told]
@@ -196,5 +214,5 @@ def _shown(finding: Finding, labels: Mapping[str, str]) -> ShownFinding:
         summary=finding.summary,
         cause=finding.cause,
         remedy=finding.remedy,
-        about=", ".join(labels.get(point_id, point_id) for point_id in finding.points),
+        about=about([labels.get(point_id, point_id) for point_id in finding.points]),
     )

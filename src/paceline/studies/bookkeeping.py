@@ -149,20 +149,23 @@ class Settled:
     """What was found damaged and moved aside."""
 
 
-def settle(folder: RunFolder, run: Run) -> Settled:
-    """How far a run has come, with its folder made ready for the next try where it is not finished."""
+def settle(folder: RunFolder, run: Run, *, going_on: bool = False) -> Settled:
+    """How far a run has come, with its folder made ready for the next try where it is not finished.
+
+    Where its ranks are going on by themselves that is the try to come, and the folder theirs.
+    """
     try:
         done = finished(folder, run)
         with _in_words(folder.manifest):
-            attempt = read_record(folder.manifest, Manifest).attempt + 1 if folder.manifest.exists() else 1
+            before = read_record(folder.manifest, Manifest).attempt if folder.manifest.exists() else 0
     except StorageError as error:
         if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError):
             raise  # a disk that does not answer now: what it holds may be whole
         moved = _move_aside(folder.path, "damaged")
         return Settled(finished=None, attempt=1, note=f"{error.what} It is run again; the old files are in {moved}.")
-    if done is None:
+    if done is None and not going_on:
         sweep(folder.path)
-    return Settled(finished=done, attempt=attempt, note=None)
+    return Settled(finished=done, attempt=before if going_on else before + 1, note=None)
 
 
 def sweep(folder: Path) -> None:

@@ -1,4 +1,7 @@
-"""Impossible values, and values that do not go together: found before any process starts."""
+"""Impossible values, and values that do not go together: found before any process starts.
+
+What holds between several settings is checked for every combination of a study's factors, and said once.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,14 @@ from pathlib import Path
 
 from paceline import catalog
 from paceline.records.study import DataSettings, ModelSettings, RunSettings, Study, TrainSettings
+from paceline.studies import launching
+from paceline.studies.expand import rank_numbers, variants
 from paceline.studies.files import data_path, model_path
 from paceline.studies.keys import Problem, shown
+from paceline.units import counted
 
 MAX_RANKS = 4096
+MAX_POINTS = 10_000
 MAX_SEED = 2**31
 _FOLDER_NAME = re.compile(r"\w([\w .+-]*[\w+-])?")
 
@@ -21,11 +28,27 @@ _FOLDER_NAME = re.compile(r"\w([\w .+-]*[\w+-])?")
 def problems(study: Study, base: Path) -> Iterator[Problem]:
     """Everything that is wrong with a study whose keys and types are right."""
     yield from _naming(study)
-    yield from _data(study.data, base, ranks=max(study.run.ranks, default=1))
+    num_points = math.prod(map(len, study.vary.values())) * max(1, len(study.run.ranks))
+    if num_points > MAX_POINTS:
+        text = f"The factors of this study make {num_points:,} points: at most {MAX_POINTS:,} are taken. Vary less."
+        yield Problem(("study", *study.vary), text)
+        return
+    told: set[str] = set()
+    for variant in variants(study):
+        for problem in _of_combination(variant, base):
+            if problem.text not in told:
+                told.add(problem.text)
+                yield problem
+    yield from launching.problems(study)
+
+
+def _of_combination(study: Study, base: Path) -> Iterator[Problem]:
+    ranks = rank_numbers(study.run)
+    yield from _data(study.data, base, ranks=max(ranks, default=1))
     yield from _model(study.model, base)
     yield from _train(study.train)
-    yield from _run(study.run)
-    yield from _together(study.train, study.run)
+    yield from _run(study.run, ranks)
+    yield from _together(study.train, study.run, ranks)
 
 
 def _naming(study: Study) -> Iterator[Problem]:
@@ -46,9 +69,10 @@ def _data(data: DataSettings, base: Path, *, ranks: int) -> Iterator[Problem]:
     yield from _least("data.train_samples", data.train_samples, 1)
     if data.train_samples is not None and 1 <= data.train_samples < ranks:
         yield Problem(
-            ("data.train_samples", "run.ranks"),
+            ("data.train_samples", "run.ranks", "run.hosts", "run.ranks_per_host"),
             f"data.train_samples = {data.train_samples}: must be at least the largest number of ranks, {ranks}.",
         )
+    yield from _one_of("data.read", data.read, ("mapped", "whole", "mpi-io"))
     if not math.isfinite(data.validation) or data.validation < 0 or (data.validation > 1 and data.validation % 1):
         yield Problem(
             ("data.validation",),
@@ -121,14 +145,19 @@ def _train(train: TrainSettings) -> Iterator[Problem]:
     yield from _exactly_one(train, "epochs", "steps", "how long to train")
 
 
-def _run(run: RunSettings) -> Iterator[Problem]:
-    ranks = f"run.ranks = {shown(run.ranks)}"
-    if not run.ranks:
-        yield Problem(("run.ranks",), f"{ranks}: must name at least one number of ranks, e.g. [1, 2].")
-    elif min(run.ranks) < 1 or max(run.ranks) > MAX_RANKS:
-        yield Problem(("run.ranks",), f"{ranks}: each must be from 1 to {MAX_RANKS}.")
+def _run(run: RunSettings, ranks: tuple[int, ...]) -> Iterator[Problem]:
+    given = f"run.ranks = {shown(run.ranks)}"
+    if not ranks:
+        yield Problem(("run.ranks",), f"{given}: must name at least one number of ranks, e.g. [1, 2].")
+    elif run.ranks and (min(run.ranks) < 1 or max(run.ranks) > MAX_RANKS):
+        yield Problem(("run.ranks",), f"{given}: each must be from 1 to {MAX_RANKS}.")
     if len(set(run.ranks)) < len(run.ranks):
-        yield Problem(("run.ranks",), f"{ranks}: each number may stand there once. run.repeats says how often to run.")
+        yield Problem(("run.ranks",), f"{given}: each number may stand there once. run.repeats says how often to run.")
+    yield from _least("run.hosts", run.hosts, 1, MAX_RANKS)
+    yield from _least("run.ranks_per_host", run.ranks_per_host, 1, MAX_RANKS)
+    for key in ("servers", "server_threads", "average_every", "compression_rank"):
+        yield from _least(f"run.{key}", getattr(run, key), 1, MAX_RANKS)
+    yield from _least("run.staleness", run.staleness, 0, MAX_RANKS)
     yield from _least("run.threads", run.threads, 1, 4096)
     yield from _least("run.repeats", run.repeats, 1, 10_000)
     yield from _known("run.strategy", "strategy", run.strategy)
@@ -140,15 +169,24 @@ def _run(run: RunSettings) -> Iterator[Problem]:
         yield Problem(("run.heartbeat_s",), f"run.heartbeat_s = {run.heartbeat_s}: must be a finite number above 0.")
 
 
-def _together(train: TrainSettings, run: RunSettings) -> Iterator[Problem]:
-    """What holds between two sections."""
-    ranks = max(run.ranks, default=1)
-    if train.batch_global is not None and 1 <= train.batch_global < ranks:
+def _together(train: TrainSettings, run: RunSettings, ranks: tuple[int, ...]) -> Iterator[Problem]:
+    """What holds between several keys."""
+    most, fewest = max(ranks, default=1), min(ranks, default=1)
+    about = ("run.ranks", "run.hosts", "run.ranks_per_host")
+    if train.batch_global is not None and 1 <= train.batch_global < most:
         yield Problem(
-            ("train.batch_global", "run.ranks"),
-            f"train.batch_global = {train.batch_global}: is smaller than the {ranks} ranks that share it. "
-            f"Give at least {ranks}, or fewer ranks.",
+            ("train.batch_global", *about),
+            f"train.batch_global = {train.batch_global}: is smaller than the {most} ranks that share it. "
+            f"Give at least {most}, or fewer ranks.",
         )
+    if run.ranks and run.ranks_per_host is not None:
+        text = "run.ranks and run.ranks_per_host are both given: leave one of them out."
+        yield Problem(about[::2], f"{text} With ranks_per_host there are hosts × ranks_per_host ranks.")
+    elif run.ranks_per_host is not None and most > MAX_RANKS:
+        yield Problem(about[1:], f"run.hosts × run.ranks_per_host = {most}: at most {MAX_RANKS} ranks are taken.")
+    elif 1 <= fewest < run.hosts <= MAX_RANKS:
+        text = f"is more than {counted(fewest, 'rank')} can be spread over. Give fewer hosts, or at least {run.hosts}"
+        yield Problem(about[:2], f"run.hosts = {run.hosts}: {text} ranks.")
     fixed = {"strong": "batch_global", "weak": "batch_per_rank"}
     other = {"strong": "batch_per_rank", "weak": "batch_global"}
     if run.scaling in fixed and getattr(train, fixed[run.scaling]) is None and getattr(train, other[run.scaling]):

@@ -14,16 +14,24 @@ from paceline import units
 from paceline.errors import RankError
 from paceline.identity import versions
 from paceline.launch.base import Outcome, Placement
+from paceline.records import roles
 from paceline.records.run import Epoch, Manifest, RankReport, RunResult
-from paceline.records.study import Run
+from paceline.records.study import Run, Study
 
 
 def new_manifest(
-    run: Run, *, study: str, data_folder: Path, model_file: Path | None, placement: Placement, attempt: int
+    run: Run,
+    *,
+    study: Study,
+    data_folder: Path,
+    model_file: Path | None,
+    placement: Placement,
+    attempt: int,
+    force: bool = False,
 ) -> Manifest:
     """Everything the ranks of a run are told; its clock starts now."""
     return Manifest(
-        study=study,
+        study=study.name,
         point_id=run.point.point_id,
         point=run.point,
         run=run.number,
@@ -37,14 +45,25 @@ def new_manifest(
         attempt=attempt,
         versions=versions(),
         commit=commit(),
+        launch=study.launch,
+        force=force,
+        oversubscribed=placement.oversubscribed,
     )
 
 
-def run_result(manifest: Manifest, outcome: Outcome, *, oversubscribed: bool) -> RunResult:
+def run_result(
+    manifest: Manifest,
+    outcome: Outcome,
+    *,
+    oversubscribed: bool,
+    emulated: bool = False,
+    queue_s: float | None = None,
+) -> RunResult:
     """What a run came to, from what its ranks say; RankError where they contradict one another."""
     reports = sorted(outcome.reports, key=lambda report: report.rank)
-    first = _complete(manifest, reports)
-    wall_s = units.seconds(outcome.ended_at_ns - manifest.launched_at_ns)
+    ranks = _complete(manifest, reports)
+    first = ranks[0]
+    wall_s = units.seconds(outcome.ended_at_ns - outcome.started_at_ns)
     assert first.test_loss is not None and first.test_accuracy is not None
     assert first.parameters is not None and first.weights_sha256 is not None
     return RunResult(
@@ -54,30 +73,39 @@ def run_result(manifest: Manifest, outcome: Outcome, *, oversubscribed: bool) ->
         ranks=manifest.point.ranks,
         attempt=manifest.attempt,
         launched_at=manifest.launched_at,
-        launched_at_ns=manifest.launched_at_ns,
+        launched_at_ns=outcome.started_at_ns,
         total_s=wall_s if first.resumed_from_step is None else None,
         wall_s=wall_s,
-        epochs=tuple(_slowest(lines) for lines in zip(*(report.epochs for report in reports), strict=True)),
+        epochs=tuple(_slowest(lines) for lines in zip(*(report.epochs for report in ranks), strict=True)),
         test_loss=first.test_loss,
         test_accuracy=first.test_accuracy,
         parameters=first.parameters,
-        load_s=max(report.load_s or 0.0 for report in reports),
+        load_s=max(report.load_s or 0.0 for report in ranks),
+        read_bytes=max((r.read_bytes for r in ranks if r.read_bytes is not None), default=None),
         steps=first.steps,
         weights_sha256=first.weights_sha256,
         oversubscribed=oversubscribed,
-        device=outcome.reports[0].device.split(":")[0],
+        emulated=emulated,
+        queue_s=queue_s,
+        device=first.device.split(":")[0],
+        staleness_max=max((len(report.staleness) - 1 for report in reports if report.staleness), default=None),
         resumed_from_step=first.resumed_from_step,
         resume_note=first.resume_note,
     )
 
 
-def _complete(manifest: Manifest, reports: Sequence[RankReport]) -> RankReport:
-    """Rank 0's report, once all ranks have said all there is to say and agree."""
-    if [report.rank for report in reports] != list(range(manifest.point.ranks)):
+def _complete(manifest: Manifest, reports: Sequence[RankReport]) -> list[RankReport]:
+    """The reports of the ranks that train, once all have said all there is to say and agree; servers are only done."""
+    point = manifest.point
+    if [report.rank for report in reports] != list(range(point.processes)):
         found = ", ".join(str(report.rank) for report in reports) or "none"
-        raise _doubtful(manifest, f"{manifest.point.ranks} ranks were started, but reports came from: {found}.")
-    first = reports[0]
-    for report in reports:
+        kind = "processes" if point.servers else "ranks"
+        raise _doubtful(manifest, f"{point.processes} {kind} were started, but reports came from: {found}.")
+    ranks, first = list(reports[: point.ranks]), reports[0]
+    for report in reports[point.ranks :]:
+        if report.status != "done":
+            raise _doubtful(manifest, f"{roles.title(point, report.rank)} ended without a complete report.")
+    for report in ranks:
         wanted = (report.test_loss, report.test_accuracy, report.parameters, report.load_s, report.weights_sha256)
         if report.status != "done" or any(value is None for value in wanted):
             raise _doubtful(manifest, f"Rank {report.rank} ended without a complete report.")
@@ -85,7 +113,7 @@ def _complete(manifest: Manifest, reports: Sequence[RankReport]) -> RankReport:
             raise _doubtful(manifest, f"Rank {report.rank} ended with other weights than rank 0.")
         if (report.steps, [line.epoch for line in report.epochs]) != (first.steps, [e.epoch for e in first.epochs]):
             raise _doubtful(manifest, f"Rank {report.rank} took {report.steps} steps, rank 0 took {first.steps}.")
-    return first
+    return ranks
 
 
 def _doubtful(manifest: Manifest, what: str) -> RankError:

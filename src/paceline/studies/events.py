@@ -95,10 +95,21 @@ class RunFailed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StudyStopped:
+    """The study ends before this run, which is not executed: its budget does not allow for it."""
+
+    run: Run
+    index: int
+    total: int
+    reason: str
+    """Whole sentences."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
     """A sentence that the user should see."""
 
     text: str
 
 
-Event = DataReady | StudyStarted | RunStarted | RunProgress | RunFinished | RunSkipped | RunFailed | Note
+Event = DataReady | StudyStarted | RunStarted | RunProgress | RunFinished | RunSkipped | RunFailed | StudyStopped | Note

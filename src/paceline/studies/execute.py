@@ -9,24 +9,23 @@ ends its point; the other points go on. A full disk and Ctrl-C end the study; wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from paceline import catalog
-from paceline.data import store
 from paceline.data.store import Prepared
-from paceline.errors import RunError, StorageError
+from paceline.errors import RankError, RunError, StorageError
 from paceline.launch import machine
-from paceline.launch.base import Launcher, Placement, Progress
+from paceline.launch.base import Launcher, Progress
+from paceline.launch.interrupted import Interrupted
 from paceline.records.codec import write_record
-from paceline.records.folder import RunFolder, StudyFolder
 from paceline.records.run import Manifest, RunResult
-from paceline.records.study import Point, Run, Study
-from paceline.studies import bookkeeping
-from paceline.studies.compose import new_manifest, run_result
+from paceline.records.study import Run
+from paceline.studies import bookkeeping, leftover
+from paceline.studies.budget import Budget, check_budget, keep_attempts
+from paceline.studies.compose import run_result
+from paceline.studies.estimates import Estimates
 from paceline.studies.events import (
-    DataReady,
     Event,
     Note,
     RunFailed,
@@ -35,16 +34,13 @@ from paceline.studies.events import (
     RunSkipped,
     RunStarted,
     StudyStarted,
+    StudyStopped,
 )
-from paceline.studies.expand import expand, schedule
-from paceline.studies.files import model_digest, model_path, with_absolute_paths
+from paceline.studies.job import Job, check_job, make_job
 from paceline.studies.load import LoadedStudy
 from paceline.studies.lock import StudyLock
 from paceline.studies.pace import Pace
-from paceline.studies.preflight import check_model
-
-# What the digits, which stand in where MNIST cannot be had, are too small for, and what fits them.
-_SMALLER_MODELS = {"cnn-690k": "cnn-small"}
+from paceline.studies.refusal import crowded, emulated, refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,33 +55,8 @@ class Execution:
     """Runs that this execution finished."""
     skipped: int
     """Runs that an earlier one had finished."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Job:
-    """A study with everything that its runs need."""
-
-    study: Study
-    folder: StudyFolder
-    points: tuple[Point, ...]
-    runs: tuple[Run, ...]
-    prepared: Prepared
-    model_file: Path | None
-    launcher: Launcher
-    events: Callable[[Event], None]
-
-    def manifest(self, run: Run, placement: Placement, attempt: int) -> Manifest:
-        return new_manifest(
-            run,
-            study=self.study.name,
-            data_folder=self.prepared.folder,
-            model_file=self.model_file,
-            placement=placement,
-            attempt=attempt,
-        )
-
-    def run_folder(self, run: Run) -> RunFolder:
-        return self.folder.run(run.point.point_id, run.number)
+    stopped: str | None = None
+    """Why the study ended before its last run; None where it did not."""
 
 
 def execute(
@@ -97,82 +68,70 @@ def execute(
     launcher: Launcher | None = None,
     preflight: bool = True,
     cache: Path | None = None,
+    budget_h: float | None = None,
+    force: bool = False,
 ) -> Execution:
-    """Run what is not finished yet of a study; `fresh` moves an old study in the folder aside first."""
+    """Run what is not finished yet of a study; `fresh` moves an old study in the folder aside first.
+
+    With a budget it ends before it has spent more than so many rank-hours, counted over all executions.
+    """
+    check_budget(budget_h)
     folder = folder.absolute()
     bookkeeping.check_folder(folder)
-    job = _job(loaded, folder, events, launcher, cache)
-    _check(job, job.runs if fresh else bookkeeping.unfinished(job.folder, job.runs), preflight=preflight)
+    job = make_job(loaded, folder, events=events, launcher=launcher, cache=cache, force=force)
+    missing = job.runs if fresh else bookkeeping.unfinished(job.folder, job.runs)
+    # A few steps are timed where nothing else says what the first run will take.
+    timed = budget_h is not None and len(missing) == len(job.runs)
+    sample_s = check_job(job, missing, preflight=preflight, timed=timed)
+    if fresh:
+        leftover.end_jobs(job.folder)
     if fresh and (moved := bookkeeping.set_aside(folder)) is not None:
         events(Note(text=f"The old study was moved to {moved}."))
     with StudyLock(job.folder.lock, say=lambda text: events(Note(text=text))) as lock:
         bookkeeping.sweep(folder)
         bookkeeping.write_study(job.folder, job.study, job.points)
-        return _Runner(job, lock).execution()
+        return _Runner(job, lock, budget_h, sample_s).execution()
 
 
-def _job(
-    loaded: LoadedStudy,
-    folder: Path,
-    events: Callable[[Event], None],
-    launcher: Launcher | None,
-    cache: Path | None,
-) -> _Job:
-    study, prepared = _with_data(with_absolute_paths(loaded.study, loaded.base), loaded.base, events, cache)
-    events(DataReady(prepared=prepared))
-    file = model_path(study.model.name, loaded.base)
-    points = expand(study, data_digest=prepared.dataset.digest, model_digest=model_digest(file))
-    return _Job(
-        study=study,
-        folder=StudyFolder(folder),
-        points=points,
-        runs=schedule(points, study.run.repeats),
-        prepared=prepared,
-        model_file=file,
-        launcher=launcher or catalog.load("launcher", study.run.launcher)(),
-        events=events,
-    )
+_IDLE_ATTEMPTS = 3
+"""How often in a row a run may have to give way before it has got any further."""
 
 
-def _check(job: _Job, runs: Sequence[Run], *, preflight: bool) -> None:
-    """Refuse what would fail in any of the runs to come: the one with the most ranks asks for the most."""
-    if not runs:
-        return
-    widest = max(runs, key=lambda run: run.point.ranks)
-    job.launcher.check(widest.point)
-    if preflight:
-        check_model(job.manifest(widest, job.launcher.placement(widest.point), attempt=1))
+class _Patience:
+    """How long a run is tried again that had to give way: as long as it gets further."""
 
+    def __init__(self) -> None:
+        self._step, self._idle = 0, 0
 
-def _with_data(study: Study, base: Path, events: Callable[[Event], None], cache: Path | None) -> tuple[Study, Prepared]:
-    """The data set, and the study as it then applies."""
-    prepared, data = store.prepare_or_digits(
-        study.data, base=base, cache=cache, say=lambda text: events(Note(text=text))
-    )
-    smaller = _SMALLER_MODELS.get(study.model.name)
-    if data.dataset != study.data.dataset and smaller is not None:
-        note = f"{prepared.note}, and the model {smaller} in place of {study.model.name}, which needs larger images"
-        prepared = replace(prepared, note=note)
-        study = replace(study, model=replace(study.model, name=smaller))
-    store.split(prepared.dataset, data)  # refuses what the data set is too small for, before anything is started
-    return replace(study, data=data), prepared
+    def lasts(self, step: int | None) -> bool:
+        """Whether to try again, given the step that the next attempt would resume from."""
+        if (step or 0) > self._step:
+            self._step, self._idle = step or 0, 0
+        else:
+            self._idle += 1
+        return self._idle < _IDLE_ATTEMPTS
 
 
 class _Runner:
     """Takes the runs of a job in turn, under the folder's lock."""
 
-    def __init__(self, job: _Job, lock: StudyLock) -> None:
+    def __init__(self, job: Job, lock: StudyLock, budget_h: float | None, sample_s: float | None) -> None:
         self._job = job
         self._lock = lock
-        self._pace = Pace()
+        self._estimates = Estimates(job.num_train, sample_s)
+        self._pace = Pace(self._estimates)
+        self._budget = Budget(budget_h, job.folder, self._estimates)
         self._failures: dict[str, str] = {}
+        self._ids = {id(point): point.point_id for point in job.points}
+        """Hashed once: they are asked for at every step of a run."""
 
     def execution(self) -> Execution:
         """Run everything that is not finished."""
-        job, ran, skipped = self._job, 0, 0
+        job, ran, skipped, stopped = self._job, 0, 0, None
         self._announce()
         for index, run in enumerate(job.runs, start=1):
-            settled = bookkeeping.settle(job.run_folder(run), run)
+            pending = job.launcher(run.point).pending(job.run_folder(run))
+            settled = bookkeeping.settle(job.run_folder(run), run, going_on=pending is not None)
             if settled.note is not None:
                 job.events(Note(text=settled.note))
             if settled.finished is not None:
@@ -180,11 +139,26 @@ class _Runner:
                 job.events(RunSkipped(run=run, index=index, total=len(job.runs), result=settled.finished.result))
             elif run.point.point_id in self._failures:
                 job.events(RunSkipped(run=run, index=index, total=len(job.runs), result=None))
+            elif (stopped := self._refusal(run)) is not None:
+                job.events(StudyStopped(run=run, index=index, total=len(job.runs), reason=stopped))
+                break
             else:
-                ran += self._try(run, index, settled.attempt)
+                ran += self._try(run, index, settled.attempt, pending)
         return Execution(
-            folder=job.folder.path, failures=self._failures, prepared=job.prepared, ran=ran, skipped=skipped
+            folder=job.folder.path,
+            failures=self._failures,
+            prepared=job.prepared,
+            ran=ran,
+            skipped=skipped,
+            stopped=stopped,
         )
+
+    def _refusal(self, run: Run) -> str | None:
+        """Why the study ends before this run; ranks that are there already spend what they spend."""
+        reason = self._budget.refusal(run.point)
+        if reason is None or self._job.launcher(run.point).pending(self._job.run_folder(run)) is not None:
+            return None
+        return f"Stopped: {reason}. What is finished is kept; a larger --budget goes on with the rest."
 
     def _announce(self) -> None:
         """Say what is about to be run, and learn from the runs that are finished how long one takes."""
@@ -193,24 +167,32 @@ class _Runner:
             done = bookkeeping.finished_or_none(job.run_folder(run), run)
             if done is not None:
                 num_finished += 1
-                self._pace.add(run, done.result.wall_s)
+                self._estimates.add(run.point, done.result)
         job.events(
             StudyStarted(
                 study=job.study,
                 folder=job.folder.path,
                 points=job.points,
-                placements=tuple(job.launcher.placement(point).text for point in job.points),
+                placements=tuple(job.launcher(point).placement(point).text for point in job.points),
                 total=len(job.runs),
                 finished=num_finished,
             )
         )
 
-    def _try(self, run: Run, index: int, attempt: int) -> bool:
-        """Execute one run; False where it failed, which ends its point."""
-        job, total = self._job, len(self._job.runs)
+    def _try(self, run: Run, index: int, attempt: int, pending: Manifest | None) -> bool:
+        """Execute one run; False where it failed, which ends its point. One that had to give way is tried again."""
+        job, total, patience = self._job, len(self._job.runs), _Patience()
         job.events(RunStarted(run=run, index=index, total=total, attempt=attempt))
         try:
-            result = self._run(run, index, attempt)
+            while True:
+                try:
+                    result = self._run(run, index, attempt, pending)
+                    break
+                except Interrupted as error:
+                    if not patience.lasts(error.step) or self._refusal(run) is not None:
+                        raise
+                    attempt, pending = attempt + 1, None
+                    job.events(Note(text=f"{error} Attempt {attempt} follows."))
         except StorageError:
             raise  # a full disk fails every other run too
         except RunError as error:
@@ -218,33 +200,50 @@ class _Runner:
             bookkeeping.write_failure(job.run_folder(run), error, attempt)
             job.events(RunFailed(run=run, index=index, total=total, message=str(error)))
             return False
-        self._pace.add(run, result.wall_s)
+        self._estimates.add(run.point, result)
         job.events(RunFinished(run=run, result=result, index=index, total=total))
         return True
 
-    def _run(self, run: Run, index: int, attempt: int) -> RunResult:
-        """One run, from its manifest to its result on the disk."""
+    def _run(self, run: Run, index: int, attempt: int, manifest: Manifest | None) -> RunResult:
+        """One run, from its manifest, or from ranks that were told before, to its result on the disk."""
         job, folder = self._job, self._job.run_folder(run)
-        placement = job.launcher.placement(run.point)
+        launcher = job.launcher(run.point)
+        placement = launcher.placement(run.point)
         self._lock.check()
         self._pace.start()
-        manifest = job.manifest(run, placement, attempt)
-        write_record(folder.manifest, manifest)
-        outcome = job.launcher.run(
-            folder,
+        if manifest is None:
+            keep_attempts(folder)
+            manifest = job.manifest(run, placement, attempt)
+            write_record(folder.manifest, manifest)
+        try:
+            outcome = launcher.run(
+                folder,
+                manifest,
+                heartbeat_s=job.study.run.heartbeat_s,
+                progress=lambda progress: self._show(run, index, progress),
+            )
+        except RankError as error:
+            raise refused(folder) or error from None
+        finally:
+            self._budget.spend(folder, manifest, self._pace.elapsed_s)
+        roll = machine.roll_call(folder)
+        result = run_result(
             manifest,
-            heartbeat_s=job.study.run.heartbeat_s,
-            progress=lambda progress: self._show(run, index, progress),
+            outcome,
+            oversubscribed=placement.oversubscribed or crowded(roll),
+            emulated=emulated(roll),
+            queue_s=leftover.queue_s(folder, manifest),
         )
-        result = run_result(manifest, outcome, oversubscribed=placement.oversubscribed)
+        self._budget.spend(folder, manifest, result.wall_s)
         self._lock.check()
-        write_record(folder.machine, machine.machine(outcome.reports))
+        write_record(folder.machine, machine.machine(outcome.reports, roll))
         write_record(folder.result, result)
         bookkeeping.remove_failure(folder)
         return result
 
     def _show(self, run: Run, index: int, progress: Progress) -> None:
-        pending = [other for other in self._job.runs[index:] if other.point.point_id not in self._failures]
+        self._pace.waiting(progress)
+        pending = [other for other in self._job.runs[index:] if self._ids[id(other.point)] not in self._failures]
         self._job.events(
             RunProgress(
                 run=run,

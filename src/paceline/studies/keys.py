@@ -7,17 +7,33 @@ import typing
 from dataclasses import dataclass
 
 from paceline.catalog import nearest
-from paceline.records.study import DataSettings, ModelSettings, RunSettings, Study, TrainSettings
+from paceline.records.study import DataSettings, LaunchSettings, ModelSettings, RunSettings, Study, TrainSettings
 from paceline.studies.toml_text import toml_value
 
-SECTIONS: dict[str, type] = {"data": DataSettings, "model": ModelSettings, "train": TrainSettings, "run": RunSettings}
+SECTIONS: dict[str, type] = {
+    "data": DataSettings,
+    "model": ModelSettings,
+    "train": TrainSettings,
+    "run": RunSettings,
+    "launch": LaunchSettings,
+}
 
+NUMBERS, TEXTS = tuple[int, ...], tuple[str, ...]
 _WORDS = {
     str: "text in quotes",
     int: "a whole number",
     float: "a number",
     bool: "true or false",
-    tuple: "a list of whole numbers",
+    NUMBERS: "a list of whole numbers",
+    TEXTS: "text in quotes, or a list of those",
+}
+
+# Keys of [train] and [run] that are the same for every point, and why.
+FIXED = {
+    "train.seed": "every repeat has a seed of its own already. Give the first one, and run.repeats for more.",
+    "run.repeats": "it says how often each point is run, which has to be the same for all of them.",
+    "run.scaling": "points of one study are compared with one baseline. Write a study for each.",
+    "run.heartbeat_s": "it says how long to wait for a rank, and changes no figure.",
 }
 
 
@@ -30,22 +46,34 @@ class Problem:
     text: str
 
 
-def _plain_type(hint: typing.Any) -> type:
-    """The type behind `X | None`, with a tuple's items left out."""
+def _plain_type(hint: typing.Any) -> typing.Any:
+    """The type behind `X | None`."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        hint = next(argument for argument in typing.get_args(hint) if argument is not type(None))
-    return typing.get_origin(hint) or hint
+        return next(argument for argument in typing.get_args(hint) if argument is not type(None))
+    return hint
 
 
-def _keys() -> dict[str, dict[str, type]]:
+def _keys() -> dict[str, dict[str, typing.Any]]:
     texts = {key: hint for key, hint in typing.get_type_hints(Study).items() if hint is str}
     keys = {"study": texts} | {section: typing.get_type_hints(cls) for section, cls in SECTIONS.items()}
     keys["model"].pop("options")  # whatever else stands in [model] is an option
     return {section: {key: _plain_type(hint) for key, hint in hints.items()} for section, hints in keys.items()}
 
 
-KEYS: dict[str, dict[str, type]] = _keys()
-"""section -> key -> str, int, float, bool or tuple (of int)."""
+KEYS: dict[str, dict[str, typing.Any]] = _keys()
+"""section -> key -> str, int, float, bool, NUMBERS or TEXTS."""
+
+FACTORS = (
+    "data.read",
+    "data.train_samples",
+    *(
+        f"{section}.{key}"
+        for section in ("train", "run")
+        for key, kind in KEYS[section].items()
+        if kind in (str, int, float, bool) and f"{section}.{key}" not in FIXED
+    ),
+)
+"""What a study may vary besides the ranks: a list stands in place of one value. No value has a comma in it."""
 
 
 def open_section(section: str) -> bool:
@@ -85,7 +113,8 @@ def home(key: str) -> str | None:
 def wrong_type(section: str, key: str, value: object) -> Problem:
     """What is said about `train.lr = "0.1"`."""
     path, words = f"{section}.{key}", _WORDS[KEYS[section][key]]
-    return Problem((path,), f"{path} = {shown(value)}: must be {words}.")
+    each = "each " if path in FACTORS and isinstance(value, list | tuple) else ""
+    return Problem((path,), f"{path} = {shown(value)}: {each}must be {words}.")
 
 
 def shown(value: object) -> str:

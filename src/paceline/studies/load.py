@@ -1,15 +1,12 @@
 """TOML -> Study: all mistakes at once, with their paths, in our words, the nearest valid name suggested.
 
-    shipped name or file ─▶ tables ─ overrides ─▶ types (pydantic) ─▶ checks ─▶ Study
+    shipped name or file ─▶ tables ─ overrides, site ─▶ types (pydantic) ─▶ factors ─▶ checks ─▶ Study
 
 This is the only module that uses pydantic, and none of its sentences reaches the user.
 """
 
 from __future__ import annotations
 
-import os
-import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,14 +14,16 @@ from typing import Any
 
 import pydantic
 
-from paceline import catalog
 from paceline.errors import StudyFileError
 from paceline.records.study import ModelSettings, Study
 from paceline.studies import checks
-from paceline.studies.files import expanded
 from paceline.studies.keys import (
+    FACTORS,
+    FIXED,
     KEYS,
+    NUMBERS,
     SECTIONS,
+    TEXTS,
     Problem,
     home,
     open_section,
@@ -34,10 +33,9 @@ from paceline.studies.keys import (
     wrong_type,
 )
 from paceline.studies.overrides import Tables, overridden
+from paceline.studies.sites import with_site
+from paceline.studies.source import shipped_files, study_path, study_tables
 from paceline.units import counted
-
-_SHIPPED = Path(__file__).parent / "shipped"
-_MAX_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +60,10 @@ class ShippedStudy:
 
 def load_study(source: str | Path, overrides: Mapping[str, str] | Sequence[str] = ()) -> LoadedStudy:
     """The study of a file or shipped name, with `section.key=value` overrides; StudyFileError where it is wrong."""
-    path = _study_path(source)
+    path = study_path(source)
     base = path.parent.absolute()
-    tables, wrong = overridden(_tables(path), overrides)
-    study, mistyped = _typed(tables)
+    tables, wrong = overridden(study_tables(path), overrides)
+    study, mistyped = _typed(_with_site(tables))
     wrong += mistyped
     wrong += _further(list(checks.problems(study, base)), wrong)
     if wrong:
@@ -75,72 +73,18 @@ def load_study(source: str | Path, overrides: Mapping[str, str] | Sequence[str] 
 
 def shipped_studies() -> tuple[ShippedStudy, ...]:
     """The studies that come with Paceline, by name."""
-    described = [(path, _tables(path)["study"]) for path in sorted(_SHIPPED.glob("*.toml"))]
+    described = [(path, study_tables(path)["study"]) for path in shipped_files()]
     return tuple(
         ShippedStudy(name=path.stem, title=table["title"], question=table["question"], path=path)
         for path, table in described
     )
 
 
-def _study_path(source: str | Path) -> Path:
-    names = [study.stem for study in _SHIPPED.glob("*.toml")]
-    if str(source) in names:
-        return _SHIPPED / f"{source}.toml"
-    path = expanded(source)
-    if os.path.isfile(path):  # unlike Path.is_file, says no to a name that is too long
-        return path
-    if os.path.isdir(path):
-        resume = f"To go on with the study in it: paceline study {path / 'study.toml'} --out {path}"
-        raise StudyFileError(
-            f"{path} is a folder.",
-            right="A study is a file that ends in .toml, or the name of a shipped study.",
-            next=resume if (path / "study.toml").is_file() else "paceline studies lists the shipped ones.",
-        )
-    if path.suffix == ".toml" or len(path.parts) > 1:
-        what = f"{path} is not a file." if os.path.exists(path) else f"There is no study file {path}."
-    else:
-        near = catalog.nearest(str(source), names)
-        what = f"There is no study called {str(source)!r}." + (f" Did you mean {near!r}?" if near else "")
-    raise StudyFileError(
-        what,
-        right="A study is a file that ends in .toml, or the name of a shipped study.",
-        next="paceline studies lists the shipped ones.",
-    )
-
-
-def _tables(path: Path) -> Tables:
-    """The file as TOML has it."""
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise StudyFileError(
-                f"{path} has {path.stat().st_size:,} bytes: it is not a study file.",
-                right="A study file is a page of TOML.",
-                next="paceline studies lists examples.",
-            )
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
-    except OSError as error:
-        raise StudyFileError(f"{path} cannot be read: {error.strerror}.", next="Check its permissions.") from error
-    except UnicodeDecodeError as error:
-        raise StudyFileError(
-            f"{path} is not UTF-8 text (byte {error.start} is 0x{error.object[error.start]:02x}).",
-            right="A study file is TOML, which is always UTF-8.",
-            next="Save it as UTF-8 in your editor.",
-        ) from error
-    except RecursionError as error:
-        raise StudyFileError(f"{path} nests its lists too deeply.", right="A study file is flat.") from error
-    except ValueError as error:
-        raise _syntax_error(path, str(error)) from error
-
-
-def _syntax_error(path: Path, message: str) -> StudyFileError:
-    found = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", message, flags=re.DOTALL)
-    reason = found[1] if found else message
-    where = "" if not found else f", line {found[2]}, column {found[3]}" if found[2] else ", at its end"
-    return StudyFileError(
-        f"{path}{where}: this is not TOML ({reason[:1].lower()}{reason[1:]}).",
-        right='Sections look like [train], values like lr = 0.001 or dataset = "mnist".',
-        next="paceline studies lists examples.",
-    )
+def _with_site(tables: Tables) -> Tables:
+    """The tables with what the profile of their site says, where they name one and leave it open."""
+    launch = tables.get("launch")
+    name = launch.get("site") if isinstance(launch, dict) else None
+    return with_site(tables, name) if isinstance(name, str) and name else tables
 
 
 def _model_of(section: str) -> type[pydantic.BaseModel]:
@@ -148,7 +92,8 @@ def _model_of(section: str) -> type[pydantic.BaseModel]:
     config = pydantic.ConfigDict(extra="ignore" if open_section(section) else "forbid", strict=True)
     # The defaults are never used: a key that is not given keeps the record's own.
     fields: dict[str, Any] = {
-        key: (tuple[int, ...] if kind is tuple else kind, None) for key, kind in KEYS[section].items()
+        key: (kind | tuple[kind, ...] if f"{section}.{key}" in FACTORS else kind, None)
+        for key, kind in KEYS[section].items()
     }
     return pydantic.create_model(section, __config__=config, **fields)
 
@@ -160,13 +105,18 @@ def _typed(tables: Tables) -> tuple[Study, list[Problem]]:
     """The study as far as its keys and types are right, and what is wrong with the others."""
     problems = [_misplaced(name, value) for name, value in tables.items() if not _is_section(name, value)]
     values: dict[str, dict[str, Any]] = {}
-    for section in KEYS:
-        table = tables.get(section, {})
-        if isinstance(table, dict):
-            values[section], wrong = _section_values(section, table)
-            problems += wrong
+    vary: dict[str, tuple[Any, ...]] = {}
+    for section in filter(KEYS.__contains__, tables):
+        if isinstance(tables[section], dict):
+            values[section], wrong = _section_values(section, tables[section])
+            factors, repeated = _factors(section, values[section])
+            vary |= factors
+            problems += wrong + repeated
+    run = values.get("run", {})
+    if "ranks_per_host" in run:
+        run.setdefault("ranks", ())
     settings = {section: cls(**values.get(section, {})) for section, cls in SECTIONS.items()}
-    return Study(**{"name": "", **values.get("study", {})}, **settings), problems
+    return Study(**{"name": "", **values.get("study", {})}, **settings, vary=vary), problems
 
 
 def _is_section(name: str, value: object) -> bool:
@@ -187,8 +137,10 @@ def _misplaced(name: str, value: object) -> Problem:
 
 def _section_values(section: str, table: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     """The values of a section that are right, ready for its record, and what is wrong with the others."""
-    table = {key: _as_tuple(value) if KEYS[section].get(key) is tuple else value for key, value in table.items()}
+    table = {key: _as_tuple(section, key, value) for key, value in table.items()}
     problems = {key: _too_large(section, key, value) for key, value in table.items() if not _fits(value)}
+    lists = {key: value for key, value in table.items() if isinstance(value, list)}
+    problems |= {key: _not_varied(section, key, value) for key, value in lists.items() if f"{section}.{key}" in FIXED}
     checked = {key: value for key, value in table.items() if key not in problems}
     try:
         values = _MODELS[section].model_validate(checked).model_dump(exclude_unset=True)
@@ -199,16 +151,40 @@ def _section_values(section: str, table: dict[str, Any]) -> tuple[dict[str, Any]
             problems[key] = unknown_key(section, key) if unknown else wrong_type(section, key, table[key])
         checked = {key: value for key, value in table.items() if key not in problems}
         values = _MODELS[section].model_validate(checked).model_dump(exclude_unset=True)
+    values = {key: values[key] for key in table if key in values}  # in the order of the file
     if SECTIONS.get(section) is ModelSettings:
         values["options"] = {key: value for key, value in checked.items() if key not in KEYS[section]}
     return values, list(problems.values())
 
 
-def _as_tuple(value: object) -> object:
-    """A list of a study file as records hold it; a single whole number is a list of one."""
-    if isinstance(value, list):
+def _as_tuple(section: str, key: str, value: object) -> object:
+    """A list of a study file as records hold it; where a list is asked for, a single value is a list of one."""
+    kind = KEYS[section].get(key)
+    if isinstance(value, list) and (kind in (NUMBERS, TEXTS) or f"{section}.{key}" in FACTORS):
         return tuple(value)
-    return (value,) if isinstance(value, int) and not isinstance(value, bool) else value
+    single = type(value) is int if kind == NUMBERS else kind == TEXTS and isinstance(value, str)
+    return (value,) if single else value
+
+
+def _factors(section: str, values: dict[str, Any]) -> tuple[dict[str, tuple[Any, ...]], list[Problem]]:
+    """The values of every key that has several, of which `values` keeps the first; and what is wrong with them."""
+    several = {key: value for key, value in values.items() if f"{section}.{key}" in FACTORS and type(value) is tuple}
+    problems = []
+    for key, items in several.items():
+        path = f"{section}.{key}"
+        if not items:
+            problems.append(Problem((path,), f"{path} = []: must name at least one value."))
+            del values[key]
+            continue
+        values[key] = items[0]
+        if len(set(items)) < len(items):
+            problems.append(Problem((path,), f"{path} = {shown(items)}: each value may stand there once."))
+    return {f"{section}.{key}": items for key, items in several.items() if len(items) > 1}, problems
+
+
+def _not_varied(section: str, key: str, value: object) -> Problem:
+    path = f"{section}.{key}"
+    return Problem((path,), f"{path} = {shown(value)}: cannot be varied, because {FIXED[path]}")
 
 
 def _fits(value: object) -> bool:

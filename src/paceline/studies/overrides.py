@@ -1,7 +1,8 @@
 """`--set train.lr=0.01`: values that take the place of a study file's.
 
 The value is read as TOML; where that fails, or where the key takes text, it is taken as it stands,
-so that `run.strategy=flat` needs no quotes. A list may be given without brackets.
+so that `run.strategy=flat` needs no quotes. A list may be given without brackets wherever no value
+can have a comma in it: `run.ranks=1,2`, `run.strategy=ddp,flat`.
 """
 
 from __future__ import annotations
@@ -13,12 +14,29 @@ from pathlib import Path
 from typing import Any
 
 from paceline.studies.files import absolute_dataset, absolute_model, data_path, model_path
-from paceline.studies.keys import KEYS, Problem, home, open_section, unknown_key, unknown_section
+from paceline.studies.keys import (
+    FACTORS,
+    FIXED,
+    KEYS,
+    NUMBERS,
+    TEXTS,
+    Problem,
+    home,
+    open_section,
+    unknown_key,
+    unknown_section,
+)
 
 Tables = dict[str, Any]
 
 # Of each pair a study has one; overriding one of them means it, and not both.
-_RIVALS = (("train.batch_global", "train.batch_per_rank"), ("train.epochs", "train.steps"))
+_RIVALS = (
+    ("train.batch_global", "train.batch_per_rank"),
+    ("train.epochs", "train.steps"),
+    ("run.ranks", "run.ranks_per_host"),
+)
+# Lists of text whose items never have a comma in them: an option of a scheduler may.
+_PLAIN_LISTS = ("launch.machines", "launch.modules")
 
 
 def overridden(tables: Tables, overrides: Mapping[str, str] | Sequence[str]) -> tuple[Tables, list[Problem]]:
@@ -61,11 +79,20 @@ def _parsed(overrides: Mapping[str, str] | Sequence[str]) -> tuple[dict[str, str
 
 
 def _value(section: str, key: str, text: str) -> object:
-    kind = KEYS[section].get(key)
-    value = toml_or_text(f"[{text}]" if kind is tuple and not text.startswith("[") else text)
-    if kind is str and not isinstance(value, str):
-        value = text
+    kind, path = KEYS[section].get(key), f"{section}.{key}"
+    if kind == NUMBERS and not text.startswith("["):
+        return toml_or_text(f"[{text}]")
+    value = _single(kind, text)
+    if value == text and "," in text and (path in FACTORS or path in FIXED or path in _PLAIN_LISTS):
+        return [_single(kind, item.strip()) for item in text.split(",")]
     return _from_here(section, key, value) if isinstance(value, str) else value
+
+
+def _single(kind: object, text: str) -> object:
+    """One value; where text is asked for, what only looks like something else is text as it stands."""
+    value = toml_or_text(text)
+    as_it_stands = kind in (str, TEXTS) and not isinstance(value, str | list)
+    return text if as_it_stands else value
 
 
 def toml_or_text(text: str) -> object:

@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Iterable
 
 from paceline.launch.base import Progress
 from paceline.records.study import Run
+from paceline.studies.estimates import Estimates
+
+QUEUED = "queued"
+"""How the phase of a run begins whose job waits for its turn; the scheduler's reason may follow."""
 
 
 class Pace:
-    """Knows how long runs took, and what the one that is running has done.
+    """Knows what the run that is on has done, and from the estimates how long the others take.
 
-    Assumes: a run is its startup and equal steps; a point that has not run yet takes as long as the others.
+    Assumes: a run is its startup and equal steps. Time in a queue is nobody's: it is not foreseen.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, estimates: Estimates, clock: Callable[[], float] = time.monotonic) -> None:
+        self._estimates = estimates
         self._clock = clock
-        self._walls_s: dict[str, list[float]] = {}
         self._began_at = self._first_step_at = clock()
 
     def start(self) -> None:
         """A run begins."""
         self._began_at = self._first_step_at = self._clock()
 
-    def add(self, run: Run, wall_s: float) -> None:
-        """A run took so long."""
-        self._walls_s.setdefault(run.point.point_id, []).append(wall_s)
+    def waiting(self, progress: Progress) -> None:
+        """A run says where it is: one that is still queued has not begun."""
+        if progress.phase.startswith(QUEUED):
+            self.start()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Since the run began, time in a queue left out."""
+        return self._clock() - self._began_at
 
     def left_s(self, run: Run, progress: Progress, pending: Iterable[Run]) -> float | None:
         """Seconds until the last of the pending runs ends; None before anything is known."""
@@ -38,7 +47,8 @@ class Pace:
         if whole_s is None:
             return None
         left_s = max(0.0, whole_s - (now - self._began_at))
-        return left_s + sum(self._expected_s(other) or whole_s for other in pending)
+        # Before the first run is finished, the others are taken to last as long as this one.
+        return left_s + sum((self._expected_s(other) or whole_s) for other in pending)
 
     def _whole_s(self, run: Run, progress: Progress, now: float) -> float | None:
         """How long the current run takes in all."""
@@ -50,6 +60,4 @@ class Pace:
         return self._first_step_at - self._began_at + stepping_s
 
     def _expected_s(self, run: Run) -> float | None:
-        own = self._walls_s.get(run.point.point_id)
-        known = own or [wall_s for walls_s in self._walls_s.values() for wall_s in walls_s]
-        return statistics.median(known) if known else None
+        return self._estimates.wall_s(run.point) if self._estimates.measured else None

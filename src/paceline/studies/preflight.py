@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from paceline.errors import ModelError
@@ -21,18 +22,31 @@ COMMAND = python("-m", "paceline.train.preflight")
 TIMEOUT_S = 120.0
 
 
-def check_model(manifest: Manifest, *, command: tuple[str, ...] = COMMAND, timeout_s: float = TIMEOUT_S) -> None:
-    """Raise ModelError with what is wrong with the model of a manifest; costs the import of torch."""
+def check_model(
+    manifests: Sequence[Manifest],
+    *,
+    timed: bool = False,
+    command: tuple[str, ...] = COMMAND,
+    timeout_s: float = TIMEOUT_S,
+) -> float | None:
+    """Raise ModelError with what is wrong with the model of any manifest; costs the import of torch.
+
+    Comes back with the seconds that a rank takes for one sample of the last, where `timed`.
+    """
     with tempfile.TemporaryDirectory(prefix="paceline-preflight-") as folder:
-        path = Path(folder) / "manifest.json"
-        write_record(path, manifest)
-        answer = _answer((*command, str(path)), manifest, timeout_s)
+        paths = [Path(folder) / f"{number}.json" for number in range(len(manifests))]
+        for path, manifest in zip(paths, manifests, strict=True):
+            write_record(path, manifest)
+        told = [*(["--timed"] if timed else []), *map(str, paths)]
+        answer = _answer((*command, *told), manifests[-1], timeout_s)
     if answer.get("ok") is not True:
         raise ModelError(
             str(answer.get("error") or "The model was refused without a reason."),
             right=str(answer.get("right") or ""),
             next=str(answer.get("next") or ""),
         )
+    sample_s = answer.get("sample_s")
+    return sample_s if isinstance(sample_s, float) else None
 
 
 def _answer(command: tuple[str, ...], manifest: Manifest, timeout_s: float) -> dict[str, object]:

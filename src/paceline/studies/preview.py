@@ -1,33 +1,50 @@
-"""What a study would run, for `--dry-run`: nothing is fetched, started or written."""
+"""What a study would run, for `--dry-run`: nothing is fetched or written, and no rank is started.
+
+What it would take is estimated from runs that are finished in the folder; before the first one, where
+the data set is in the cache, from a few steps of the model in the process that checks it.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline import catalog
 from paceline.data import store
 from paceline.data.cache import Dataset, open_dataset
 from paceline.errors import DataError
 from paceline.launch.base import Launcher
 from paceline.records.folder import StudyFolder
-from paceline.records.study import DataSettings, Point, Study
+from paceline.records.run import RunResult
+from paceline.records.study import DataSettings, Point, Study, factor_value, point_label
 from paceline.studies import bookkeeping
+from paceline.studies.compose import new_manifest
+from paceline.studies.estimates import S_PER_H, Estimates
 from paceline.studies.expand import expand, schedule
 from paceline.studies.files import model_digest, model_path, with_absolute_paths
+from paceline.studies.job import make_launcher, representatives
 from paceline.studies.load import LoadedStudy
+from paceline.studies.preflight import check_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviewedPoint:
     """One point of a study that may not have been run."""
 
+    label: str
+    """Its ranks, and the factors that the study varies."""
     ranks: int
+    hosts: int
     threads: int
     strategy: str
     launcher: str
     device: str
+    options: dict[str, int]
+    """What its strategy alone takes."""
+    factors: dict[str, str | int | float | bool | None]
+    """What the study varies: path of a setting -> its value here, None where the strategy does not take it."""
     batch_global: int
     batch_per_rank: float
     """A fraction where the global batch does not divide: some ranks then have one sample more."""
@@ -37,6 +54,10 @@ class PreviewedPoint:
     oversubscribed: bool
     finished: int | None
     """Runs that are finished in the folder; None where the data set, and so the point, is not known yet."""
+    rank_h: float | None
+    """Estimated rank-hours of the runs that are left; None where nothing is known yet."""
+    script: str | None
+    """The job script of its first run, where the launcher hands one to a scheduler."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,60 +70,142 @@ class Preview:
     finished: int | None
     dataset: Dataset | None
     """As the cache has it; None where it would have to be fetched or decoded first."""
+    rank_h: float | None
+    """Estimated rank-hours of everything that is left; None where nothing is known yet."""
+    basis: str
+    """What the estimate rests on and leaves out, in words."""
 
 
 def preview(
-    loaded: LoadedStudy, folder: Path | None = None, *, launcher: Launcher | None = None, cache: Path | None = None
+    loaded: LoadedStudy,
+    folder: Path | None = None,
+    *,
+    launcher: Launcher | None = None,
+    preflight: bool = True,
+    cache: Path | None = None,
 ) -> Preview:
     """What would be run, and how much of it is finished in `folder`; RequestError where it could not be."""
     study = with_absolute_paths(loaded.study, loaded.base)
-    dataset = _cached_dataset(study.data, cache)
-    digest = model_digest(model_path(study.model.name, loaded.base))
-    points = expand(study, data_digest=dataset.digest if dataset else "", model_digest=digest)
-    starter: Launcher = launcher or catalog.load("launcher", study.run.launcher)()
-    counts = [_num_finished(point, study.run.repeats, folder) if dataset else None for point in points]
-    num_train = _num_train(study.data, dataset)
-    for point, count in zip(points, counts, strict=True):
-        if count != study.run.repeats:
-            starter.check(point)
-    previewed = tuple(_previewed(point, starter, num_train, count) for point, count in zip(points, counts, strict=True))
+    data = _cached_data(study.data, cache)
+    file = model_path(study.model.name, loaded.base)
+    points = expand(study, data_digest=data.dataset.digest if data else "", model_digest=model_digest(file))
+    launchers = {name: launcher or make_launcher(name, study) for name in {point.launcher for point in points}}
+    finished = [_finished(point, study.run.repeats, folder) if data else None for point in points]
+    unfinished = [
+        point for point, done in zip(points, finished, strict=True) if done is None or len(done) < study.run.repeats
+    ]
+    for point in unfinished:
+        launchers[point.launcher].check(point)
+    sample_s = None
+    if preflight and data and unfinished and not any(finished):
+        sample_s = _sample_s(study, unfinished, launchers, data, file)
+    num_train = functools.partial(_num_train, dataset=data.dataset if data else None)
+    estimates = Estimates(num_train, sample_s)
+    for point, done in zip(points, finished, strict=True):
+        for result in done or ():
+            estimates.add(point, result)
+    previewed = tuple(
+        _previewed(study, point, launchers[point.launcher], estimates, num_train(point.data), done, folder)
+        for point, done in zip(points, finished, strict=True)
+    )
     return Preview(
         study=study,
         points=previewed,
         runs=len(points) * study.run.repeats,
-        finished=sum(count or 0 for count in counts) if dataset else None,
-        dataset=dataset,
+        finished=sum(len(done or ()) for done in finished) if data else None,
+        dataset=data.dataset if data else None,
+        rank_h=_sum([point.rank_h for point in previewed]),
+        basis=_basis(estimates.measured, sample_s),
     )
 
 
-def _previewed(point: Point, launcher: Launcher, num_train: int | None, num_finished: int | None) -> PreviewedPoint:
-    placement = launcher.placement(point)
+def _sample_s(
+    study: Study, points: Sequence[Point], launchers: dict[str, Launcher], data: _Cached, model_file: Path | None
+) -> float | None:
+    """Seconds of one rank for one sample; ModelError where the model does not fit, as when the study is run."""
+    manifests = [
+        new_manifest(
+            run,
+            study=study,
+            data_folder=data.folder,
+            model_file=model_file,
+            placement=launchers[run.point.launcher].placement(run.point),
+            attempt=1,
+        )
+        for run in representatives(schedule(points, 1))
+    ]
+    return check_model(manifests, timed=True)
+
+
+def _previewed(
+    study: Study,
+    point: Point,
+    launcher: Launcher,
+    estimates: Estimates,
+    num_train: int | None,
+    done: Sequence[RunResult] | None,
+    folder: Path | None,
+) -> PreviewedPoint:
+    placement, rank_s = launcher.placement(point), estimates.rank_s(point)
+    left = study.run.repeats - len(done or ())
     return PreviewedPoint(
+        label=point_label(point, study.vary),
         ranks=point.ranks,
+        hosts=point.hosts,
         threads=point.threads,
         strategy=point.strategy,
         launcher=point.launcher,
         device=point.device,
+        options=point.options,
+        factors={path: factor_value(point, path) for path in study.vary},
         batch_global=point.batch_global,
         batch_per_rank=point.batch_global / point.ranks,
         steps_per_epoch=None if num_train is None else math.ceil(num_train / point.batch_global),
         placement=placement.text,
         oversubscribed=placement.oversubscribed,
-        finished=num_finished,
+        finished=None if done is None else len(done),
+        rank_h=None if rank_s is None else left * rank_s / S_PER_H,
+        script=_script(launcher, point, folder),
     )
 
 
-def _cached_dataset(settings: DataSettings, cache: Path | None) -> Dataset | None:
+def _script(launcher: Launcher, point: Point, folder: Path | None) -> str | None:
+    script = getattr(launcher, "script", None)  # of those alone that hand a job to a scheduler
+    if script is None or folder is None:
+        return None
+    return script(point, StudyFolder(folder.absolute()).run(point.point_id, 1))
+
+
+def _basis(measured: bool, sample_s: float | None) -> str:
+    if measured:
+        return "from the runs that are finished; time in a queue is not in it"
+    if sample_s is not None:
+        return "from a few steps of one rank; starting the ranks, what they exchange and evaluation are not in it"
+    return "not known before the first run"
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Cached:
+    dataset: Dataset
+    folder: Path
+
+
+def _cached_data(settings: DataSettings, cache: Path | None) -> _Cached | None:
     """A data set of the catalog where it is in the cache; the user's own files are not read for a preview."""
     if settings.dataset == "synthetic":
         return None
     state = next((state for state in store.catalog_state(cache) if state.name == settings.dataset), None)
     if state is None or state.folder is None:
         return None
-    return open_dataset(state.folder).dataset
+    return _Cached(open_dataset(state.folder).dataset, state.folder)
 
 
-def _num_train(settings: DataSettings, dataset: Dataset | None) -> int | None:
+def _num_train(settings: DataSettings, *, dataset: Dataset | None) -> int | None:
     if dataset is None:
         return settings.train_samples
     try:
@@ -111,7 +214,10 @@ def _num_train(settings: DataSettings, dataset: Dataset | None) -> int | None:
         return None
 
 
-def _num_finished(point: Point, repeats: int, folder: Path | None) -> int:
+def _finished(point: Point, repeats: int, folder: Path | None) -> list[RunResult]:
+    """The results of a point that are in the folder."""
     if folder is None:
-        return 0
-    return repeats - len(bookkeeping.unfinished(StudyFolder(folder), schedule([point], repeats)))
+        return []
+    runs = ((StudyFolder(folder).run(point.point_id, run.number), run) for run in schedule([point], repeats))
+    done = (bookkeeping.finished_or_none(place, run) for place, run in runs)
+    return [found.result for found in done if found is not None]

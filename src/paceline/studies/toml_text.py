@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import fields
 
 from paceline.records.study import Study
@@ -12,15 +13,23 @@ _ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"'
 
 
 def study_toml(study: Study) -> str:
-    """The study as a file that `load_study` reads back to an equal one."""
+    """The study as a file that `load_study` reads back to an equal one, its factors in the same order."""
     lines = ["[study]", *(_line(key, getattr(study, key)) for key in ("name", "title", "question"))]
-    for section in ("data", "model", "train", "run"):
+    varied = [path.split(".", 1) for path in study.vary]
+    for section in _in_order(("data", "model", "train", "run", "launch"), [section for section, _ in varied]):
         settings = getattr(study, section)
-        values = {field.name: getattr(settings, field.name) for field in fields(settings)}
-        options = values.pop("options", {})
+        keys = _in_order([field.name for field in fields(settings)], [key for place, key in varied if place == section])
+        values = {key: study.vary.get(f"{section}.{key}", getattr(settings, key)) for key in keys if key != "options"}
+        options = getattr(settings, "options", {})
         given = [_line(key, value) for key, value in {**values, **options}.items() if value is not None]
         lines += ["", f"[{section}]", *given]
     return "\n".join(lines) + "\n"
+
+
+def _in_order(names: Sequence[str], some: Sequence[str]) -> list[str]:
+    """The names with some of them in another order, in the places that these have."""
+    turn = iter(dict.fromkeys(some))
+    return [next(turn) if name in some else name for name in names]
 
 
 def toml_value(value: object) -> str:

@@ -12,6 +12,7 @@ data set stays mapped: a batch gathers its own bytes and nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,3 +101,40 @@ class Batches:
         # An empty share still has to pass the network, so that DDP's hooks fire: with weight zero.
         inputs, labels = self._samples.gather(chosen if end > start else order[first : first + 1])
         return Batch(inputs, labels, end - start, last - first)
+
+
+class ShareBatches:
+    """The training batches of a rank that holds only its own share of the samples.
+
+    Samples stay where they are, so each rank shuffles its own, and a step takes the same fraction of every
+    share: rank r has used count[r] · u / N of its samples, rounded down, when u of all N are due. A step is
+    then up to a few samples smaller or larger than the global batch, and every sample is still used once an epoch.
+    """
+
+    def __init__(self, samples: Samples, counts: Sequence[int], *, batch_global: int, seed: int, rank: int) -> None:
+        self._samples = samples
+        self._counts = tuple(counts)
+        self._batch_global = batch_global
+        self._seed = seed
+        self._rank = rank
+        self.num_samples = sum(counts)
+        self.steps_per_epoch = -(-self.num_samples // batch_global)
+
+    def order(self, epoch: int) -> torch.Tensor:
+        """The order of this rank's own samples in an epoch."""
+        generator = np.random.default_rng((self._seed, epoch, self._rank))
+        return torch.from_numpy(generator.permutation(self._counts[self._rank]))
+
+    def samples_until(self, steps: int) -> int:
+        """Samples used in the first `steps` steps of an epoch, over all ranks."""
+        return sum(self._own_until(steps, count) for count in self._counts)
+
+    def take(self, order: torch.Tensor, number: int) -> Batch:
+        """This rank's part of step `number` of an epoch."""
+        own = self._counts[self._rank]
+        start, end = self._own_until(number, own), self._own_until(number + 1, own)
+        inputs, labels = self._samples.gather(order[start:end] if end > start else order[:1])
+        return Batch(inputs, labels, end - start, self.samples_until(number + 1) - self.samples_until(number))
+
+    def _own_until(self, steps: int, count: int) -> int:
+        return count * min(steps * self._batch_global, self.num_samples) // self.num_samples

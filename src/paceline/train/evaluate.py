@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from torch import nn
 from torch.nn import functional
 
 from paceline.probe.recorder import Recorder
 from paceline.train.batches import Samples, share
+from paceline.train.parallel.base import Peers
 
 # Large enough to keep a core busy, small enough for its cache.
 _BATCH = 256
 
 
 def evaluate(
-    model: nn.Module, samples: Samples, indices: np.ndarray, recorder: Recorder, *, rank: int, size: int
+    model: nn.Module,
+    samples: Samples,
+    indices: np.ndarray,
+    recorder: Recorder,
+    peers: Peers,
+    *,
+    rank: int,
+    size: int,
 ) -> tuple[float, float]:
     """Mean loss and accuracy over `indices`, the same on every rank."""
     start, end = share(len(indices), rank, size)
@@ -38,14 +45,7 @@ def evaluate(
                 loss = functional.cross_entropy(scores, labels, reduction="sum")
                 sums += torch.stack((loss.double(), (scores.argmax(1) == labels).sum().double()))
                 recorder.beat()
-        total_over_ranks(sums, recorder, size)
+        peers.sum(sums)
     model.train(training)
     loss_sum, correct = sums.tolist()
     return loss_sum / len(indices), correct / len(indices)
-
-
-def total_over_ranks(sums: torch.Tensor, recorder: Recorder, size: int) -> None:
-    """Add `sums` up over ranks, in place."""
-    if size > 1:
-        with recorder.span("communicate"):
-            dist.all_reduce(sums)

@@ -7,6 +7,10 @@ import torch.distributed as dist
 
 from paceline.errors import RequestError
 from paceline.identity import Identity
+from paceline.records.folder import RunFolder
+from paceline.records.run import Manifest
+from paceline.train import mpi
+from paceline.train.meeting import meet
 
 
 def choose_device(asked: str, local_rank: int) -> torch.device:
@@ -31,26 +35,24 @@ def backend_name(device: torch.device, size: int) -> str:
     return "nccl" if device.type == "cuda" else "gloo"
 
 
-def join(identity: Identity, device: torch.device) -> None:
+def join(identity: Identity, folder: RunFolder, manifest: Manifest, device: torch.device) -> None:
     """Become a member of the process group; a single rank needs none."""
     if identity.size == 1:
         return
-    # Rank 0 inherits a socket that already listens on loopback: no port can be taken in between,
-    # and nothing listens on another interface.
+    place = meet(identity, folder, manifest)
+    # Rank 0 has a socket that already listens: no port can be taken in between, and nothing listens
+    # on another interface.
     store = dist.TCPStore(
-        identity.store_host,
-        identity.store_port,
-        identity.size,
-        is_master=identity.rank == 0,
-        master_listen_fd=identity.store_fd,
+        place.address, place.port, identity.size, is_master=identity.rank == 0, master_listen_fd=place.listening_fd
     )
-    dist.init_process_group(
-        backend_name(device, identity.size), store=store, rank=identity.rank, world_size=identity.size
-    )
+    # What lies on the CPU goes through gloo even with GPUs: a rank that lacks its own is found before NCCL starts.
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    dist.init_process_group(backend, store=store, rank=identity.rank, world_size=identity.size)
 
 
 def leave() -> None:
     """Leave the group after a good run; after an error this could wait for a peer that is gone."""
+    mpi.leave()
     if dist.is_initialized():
         dist.destroy_process_group()
 

@@ -14,11 +14,10 @@ import csv
 import io
 import random
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from torch import nn
 from torch.nn import functional
 
@@ -28,8 +27,9 @@ from paceline.records.codec import write_atomically
 from paceline.records.folder import RunFolder
 from paceline.records.run import Epoch, Manifest
 from paceline.train import checkpoint
-from paceline.train.batches import Batch, Batches, Samples
-from paceline.train.evaluate import evaluate, total_over_ranks
+from paceline.train.batches import Batch, Batches, Samples, ShareBatches
+from paceline.train.evaluate import evaluate
+from paceline.train.notice import Notice
 from paceline.train.parallel.base import Strategy
 
 
@@ -47,9 +47,10 @@ class Rank:
     model: nn.Module
     strategy: Strategy
     optimizer: torch.optim.Optimizer
-    batches: Batches
+    batches: Batches | ShareBatches
     samples: Samples
     validation: np.ndarray
+    notice: Notice = field(default_factory=Notice)
     on_step: Callable[[int, torch.Tensor], None] | None = None
     """Called with the step and this rank's part of the step's mean loss; for tests."""
 
@@ -67,14 +68,13 @@ class Rank:
         return train.steps if train.steps is not None else (train.epochs or 0) * self.batches.steps_per_epoch
 
 
-def train(rank: Rank) -> None:
-    """Train from wherever the rank stands to the end."""
+def train(rank: Rank) -> bool:
+    """Train from wherever the rank stands to the end; False where it was told to leave before, with a checkpoint."""
     recorder, per_epoch = rank.recorder, rank.batches.steps_per_epoch
     rank.model.train()
     with recorder.span("startup"):
         rank.strategy.warm_up(lambda: _warm_up_pass(rank))
-        if rank.size > 1:
-            dist.barrier()
+        rank.strategy.peers.barrier()
     recorder.begin_steps(rank.step, rank.total_steps)
     while rank.step < rank.total_steps:
         epoch = rank.step // per_epoch
@@ -82,6 +82,10 @@ def train(rank: Rank) -> None:
         order = rank.batches.order(epoch)
         started_at_ns = recorder.clock_ns() - units.nanoseconds(rank.epoch_elapsed_s)
         while rank.step < last_step:
+            if rank.notice.agreed(rank.step, rank.strategy.peers, rank=rank.rank, device=rank.sums.device):
+                save_checkpoint(rank)
+                rank.strategy.peers.barrier()  # nobody leaves before it is on the disk
+                return False
             _step(rank, order, rank.step - epoch * per_epoch)
             if rank.step == last_step:
                 _await_device(rank)
@@ -92,6 +96,7 @@ def train(rank: Rank) -> None:
         # After the epoch's line is written: a run that resumes here must not lose it.
         if _checkpoint_due(rank):
             save_checkpoint(rank)
+    return True
 
 
 def _step(rank: Rank, order: torch.Tensor, number: int) -> None:
@@ -109,7 +114,7 @@ def _step(rank: Rank, order: torch.Tensor, number: int) -> None:
         (loss_sum * (strategy.loss_factor / batch.samples_global)).backward()
     strategy.exchange()
     with recorder.span("optimizer"):
-        rank.optimizer.step()
+        strategy.update()
         strategy.clear()
     rank.step += 1
     recorder.end_step(rank.step)
@@ -153,15 +158,22 @@ def _seed_step(rank: Rank) -> None:
 def _end_epoch(rank: Rank, epoch: int, steps: int) -> None:
     """Evaluate, and note the epoch as a line of `curves.csv`."""
     recorder = rank.recorder
-    # Batch-norm statistics of the last step differ between ranks until rank 0's are taken over.
-    rank.strategy.before_forward()
+    rank.strategy.settle()
     samples = rank.batches.samples_until(steps)
-    total_over_ranks(rank.sums, recorder, rank.size)
+    rank.strategy.peers.sum(rank.sums)
     loss_sum, correct = rank.sums.tolist()
     evaluating_at_ns = recorder.clock_ns()
     loss, accuracy = None, None
     if len(rank.validation):
-        loss, accuracy = evaluate(rank.model, rank.samples, rank.validation, recorder, rank=rank.rank, size=rank.size)
+        loss, accuracy = evaluate(
+            rank.model,
+            rank.samples,
+            rank.validation,
+            recorder,
+            rank.strategy.peers,
+            rank=rank.rank,
+            size=rank.size,
+        )
     done = Epoch(
         epoch=epoch + 1,
         step=rank.step,
@@ -185,7 +197,7 @@ def _end_epoch(rank: Rank, epoch: int, steps: int) -> None:
 
 def _curves_csv(epochs: tuple[Epoch, ...]) -> bytes:
     text = io.StringIO()
-    lines = csv.DictWriter(text, [field.name for field in fields(Epoch)], lineterminator="\n")
+    lines = csv.DictWriter(text, [each.name for each in fields(Epoch)], lineterminator="\n")
     lines.writeheader()
     lines.writerows(asdict(epoch) for epoch in epochs)
     return text.getvalue().encode()
@@ -199,12 +211,8 @@ def _checkpoint_due(rank: Rank) -> bool:
 def save_checkpoint(rank: Rank) -> None:
     """Write a checkpoint of this step; rank 0 writes for all, after hearing every rank's sums."""
     with rank.recorder.span("checkpoint"):
-        sums = rank.sums.unsqueeze(0)
-        if rank.size > 1:
-            parts = [torch.empty_like(rank.sums) for _ in range(rank.size)]
-            with rank.recorder.span("communicate"):
-                dist.all_gather(parts, rank.sums)
-            sums = torch.stack(parts)
+        rank.strategy.settle()
+        sums = rank.strategy.peers.gather(rank.sums)
         if rank.rank == 0:
             standing = checkpoint.Standing(
                 point_id=rank.manifest.point_id,
@@ -229,9 +237,8 @@ def resume(rank: Rank) -> checkpoint.Standing | None:
             rank.folder.checkpoints, rank.manifest.point_id, rank.manifest.seed, rank.size
         )
         step[0] = found[1].step if found else -1
-    if rank.size > 1:
-        step = step.to(rank.sums.device)
-        dist.broadcast(step, src=0)
+    step = step.to(rank.sums.device)
+    rank.strategy.peers.tell(step)
     if step.item() < 0:
         return None
     if found:
@@ -239,6 +246,7 @@ def resume(rank: Rank) -> checkpoint.Standing | None:
     else:
         standing, tensors = checkpoint.read_checkpoint(rank.folder.checkpoints / f"step-{int(step.item()):06d}")
     checkpoint.restore(rank.model, rank.optimizer, tensors)
+    rank.strategy.restored()
     rank.sums.copy_(tensors["progress"][rank.rank])
     rank.step, rank.epochs, rank.epoch_elapsed_s = standing.step, standing.epochs, standing.epoch_elapsed_s
     # Even where it begins an epoch, that epoch's first steps are this process's first: not to be timed.

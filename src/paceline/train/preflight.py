@@ -1,15 +1,17 @@
 """Does the model build and fit the data? Asked once, in a process of its own, before any rank starts.
 
-    python -m paceline.train.preflight MANIFEST
+    python -m paceline.train.preflight [--timed] MANIFEST...
 
-prints one JSON object: {"ok": true, "parameters": ...} or
-{"ok": false, "error": ..., "right": ..., "next": ...}. A user's model runs the user's code, so it
+prints one JSON object: {"ok": true, "parameters": ...} about the last manifest, or
+{"ok": false, "error": ..., "right": ..., "next": ...} about the first that is refused. With --timed
+it says how long a sample of the last one takes, too. A user's model runs the user's code, so it
 is never imported into the process that runs the study.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
 import sys
@@ -19,16 +21,18 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from paceline import catalog
 from paceline.data.cache import Dataset, open_dataset
 from paceline.data.store import split
-from paceline.errors import ModelError, PacelineError
+from paceline.errors import ModelError, PacelineError, RequestError
+from paceline.guard import tie_to_parent
 from paceline.identity import this_rank
 from paceline.records.codec import read_record
 from paceline.records.run import Manifest
 from paceline.records.study import Point
 from paceline.train.group import choose_device
-from paceline.train.guard import tie_to_parent
 from paceline.train.models.build import build_model
+from paceline.train.rehearsal import sample_s
 
 
 def checked(manifest: Manifest) -> dict[str, Any]:
@@ -48,7 +52,9 @@ def checked(manifest: Manifest) -> dict[str, Any]:
         raise ModelError(f"The model {point.model.name!r} has no parameter to train.")
     _try_pass(point.model.name, model, dataset)
     _check_gradients(point, model)
-    choose_device(point.device, point.ranks - 1)
+    if point.launcher == "local":  # what other hosts have is theirs to say, when the ranks are there
+        choose_device(point.device, point.ranks - 1)
+    _check_mpi(point)
     return {"ok": True, "parameters": parameters}
 
 
@@ -78,12 +84,35 @@ def _try_pass(name: str, model: torch.nn.Module, dataset: Dataset) -> None:
 def _check_gradients(point: Point, model: torch.nn.Module) -> None:
     """DDP waits for the gradient of every parameter: one that the loss does not reach would stop it."""
     unused = [name for name, p in model.named_parameters() if p.requires_grad and p.grad is None]
-    if unused and point.strategy == "ddp" and point.ranks > 1:
+    if unused and point.strategy.startswith("ddp") and point.ranks > 1:
         raise ModelError(
             f"The loss does not depend on parameter {unused[0]!r} of the model {point.model.name!r}.",
-            right="The strategy ddp needs a gradient for every parameter that is trained.",
+            right=f"The strategy {point.strategy} needs a gradient for every parameter that is trained.",
             next="Remove it, set its requires_grad to False, or use `--set run.strategy=flat`.",
         )
+
+
+def _check_mpi(point: Point) -> None:
+    """MPI is an extra, and its strategies send from the host's memory."""
+    if point.strategy not in catalog.NEED_MPI or point.ranks == 1:
+        return
+    if importlib.util.find_spec("mpi4py") is None:
+        raise RequestError(
+            f"The strategy {point.strategy} talks through MPI, and mpi4py is not installed.",
+            right="It comes with Paceline's extra `mpi`, and with it an MPI for machines that have none.",
+            next="Install it with `pip install 'paceline[mpi]'`, or use `--set run.strategy=flat`.",
+        )
+    if point.device == "cuda" or (point.device == "auto" and torch.cuda.is_available()):
+        raise RequestError(
+            f"The strategy {point.strategy} sends gradients from the host's memory, and this run's are on a GPU.",
+            right="On GPUs, ddp and flat send them with NCCL.",
+            next="Use `--set run.strategy=ddp`, or `--set run.device=cpu`.",
+        )
+
+
+def _answer(manifests: list[Manifest]) -> dict[str, Any]:
+    answer = [checked(manifest) for manifest in manifests][-1]
+    return {**answer, "sample_s": sample_s(manifests[-1])} if "--timed" in sys.argv else answer
 
 
 def main() -> int:
@@ -92,7 +121,7 @@ def main() -> int:
     answer_to = os.fdopen(os.dup(1), "w")
     with contextlib.redirect_stdout(sys.stderr):
         try:
-            answer = checked(read_record(Path(sys.argv[1]), Manifest))
+            answer = _answer([read_record(Path(path), Manifest) for path in sys.argv[1:] if path != "--timed"])
         except PacelineError as error:
             answer = {"ok": False, "error": error.what, "right": error.right, "next": error.next}
     with answer_to:

@@ -15,24 +15,29 @@ import torch
 from torch import nn
 
 from paceline import catalog, units
-from paceline.data.cache import Dataset, MappedDataset, open_dataset
-from paceline.data.store import Split, split
-from paceline.errors import PacelineError
+from paceline.data.cache import Dataset
+from paceline.errors import PacelineError, RequestError
 from paceline.identity import Identity, versions
 from paceline.probe.collectives import watch_collectives
 from paceline.probe.recorder import Recorder
+from paceline.records import roles
 from paceline.records.folder import RunFolder
+from paceline.records.given import Clock
 from paceline.records.pulse import PulseWriter
 from paceline.records.run import Manifest, RankReport
 from paceline.records.spans import SpanWriter
-from paceline.train import group
-from paceline.train.batches import Batches, Samples
+from paceline.train import group, mpi, roll_call
+from paceline.train.batches import Samples
 from paceline.train.checkpoint import Standing
 from paceline.train.evaluate import evaluate
 from paceline.train.loop import Rank, resume, train
 from paceline.train.models.build import build_model
+from paceline.train.notice import notice
 from paceline.train.optim.build import build_optimizer
-from paceline.train.parallel.base import Alone
+from paceline.train.parallel.base import Alone, Crew
+from paceline.train.parallel.coordinator import Coordinator
+from paceline.train.parallel.parameter_server import server_of
+from paceline.train.reading import Holding, hold, in_shares, make_batches, read_bytes
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -44,8 +49,10 @@ class Session:
         self._identity = identity
         self._folder = folder
         self._manifest = manifest
+        self._role = manifest.point.role(identity.rank)
         self._device = torch.device("cpu")
         self._versions = versions()
+        self._clock = Clock(rank=identity.rank, offset_ns=0, error_ns=None, method="same")
         pulse = PulseWriter(folder.rank_pulse(identity.rank))
         self._recorder = Recorder(SpanWriter(folder.rank_spans(identity.rank)), pulse)
         self._recorder.add("startup", started_at_ns, self._recorder.clock_ns())
@@ -54,45 +61,74 @@ class Session:
         """Everything from joining the other ranks to the test; the report of a rank that is done."""
         identity, recorder = self._identity, self._recorder
         with recorder.span("startup"):
-            torch.set_num_threads(self._manifest.point.threads)
+            torch.set_num_threads(roles.threads(self._manifest.point, identity.rank))
             torch.set_num_interop_threads(1)
-            self._device = group.choose_device(self._manifest.point.device, identity.local_rank)
+            with contextlib.suppress(RequestError):  # without a GPU it stays on the CPU, and the roll call complains
+                if self._role == "rank":
+                    self._device = group.choose_device(self._manifest.point.device, identity.local_rank)
             _make_repeatable(self._device)
-            group.join(identity, self._device)
+            group.join(identity, self._folder, self._manifest, self._talking_device)
+            self._clock = roll_call.hold(identity, self._folder, self._manifest, self._device)
             # Held until the end: the watching stops when it is destroyed.
             watching = watch_collectives(recorder) if identity.size > 1 else None
-        loading_at_ns = recorder.clock_ns()
+        if self._role != "rank":
+            facts = self.serve()
+            group.leave()
+            return self._done(**facts)
+        loading_at_ns, read_before = recorder.clock_ns(), read_bytes()
         with recorder.span("load"):
-            mapped = open_dataset(Path(self._manifest.data_folder))
-            parts = split(mapped.dataset, self._manifest.point.data)
+            held = hold(Path(self._manifest.data_folder), self._manifest.point, identity.rank)
+        read_after = read_bytes()
         load_s = units.seconds(recorder.clock_ns() - loading_at_ns)
         with recorder.span("startup"):
-            rank = self.rank(mapped, parts)
+            rank = self.rank(held)
             resumed = resume(rank)
             gc.collect()
             gc.freeze()
-        train(rank)
+        if not train(rank):
+            _leave(rank)
+            recorder.close()
+            return self._report(status="stopped", steps=rank.step, epochs=rank.epochs)
+        mapped = held.mapped
         test = self._samples(mapped.test_images, mapped.test_labels, mapped.dataset)
         test_loss, test_accuracy = evaluate(
-            rank.model, test, np.arange(mapped.dataset.test), recorder, rank=identity.rank, size=identity.size
+            rank.model,
+            test,
+            np.arange(mapped.dataset.test),
+            recorder,
+            rank.strategy.peers,
+            rank=identity.rank,
+            size=rank.size,
         )
-        group.leave()
+        _leave(rank)
         del watching
-        report = self._report(
-            status="done",
+        return self._done(
             steps=rank.step,
             epochs=rank.epochs,
             test_loss=test_loss,
             test_accuracy=test_accuracy,
             parameters=sum(p.numel() for p in rank.model.parameters()),
             load_s=load_s,
+            read_bytes=None if read_before is None else (read_after or 0) - read_before,
             weights_sha256=weights_sha256(rank.model),
             resumed_from_step=resumed.step if resumed else None,
             resume_note=self._resume_note(resumed) if resumed else None,
         )
-        recorder.beat("done")
-        recorder.close()
-        return report
+
+    def serve(self) -> dict[str, Any]:
+        """The life of a server or coordinator, which holds no data and no model; what it has to report in the end."""
+        point, recorder = self._manifest.point, self._recorder
+        crew = Crew(rank=self._identity.rank, size=point.ranks, point=point, recorder=recorder)
+        if in_shares(point):
+            mpi.world(self._identity.rank, self._identity.size)  # MPI starts when all of its processes start it
+        if self._role == "coordinator":
+            coordinator = Coordinator(crew)
+            coordinator.serve()
+            return {"steps": coordinator.answered}
+        with recorder.span("startup"):
+            server = server_of(crew)
+        server.serve()
+        return {"steps": server.steps, "parameters": len(server.shard.values), "staleness": server.staleness}
 
     def failure(self, error: BaseException) -> RankReport:
         """The report of a rank that an error ended; its spans up to here are kept."""
@@ -103,15 +139,15 @@ class Session:
             status="failed",
             steps=max(self._recorder.step, 0),
             error=text,
-            error_kind="peer" if group.is_peer_failure(error) else "own",
+            error_kind="peer" if group.is_peer_failure(error) or isinstance(error, roll_call.Dismissed) else "own",
             traceback="".join(traceback.format_exception(error)),
         )
 
-    def rank(self, mapped: MappedDataset, parts: Split) -> Rank:
+    def rank(self, held: Holding) -> Rank:
         """Data shard, model, strategy and optimizer, as the manifest asks for them."""
-        manifest, identity, dataset = self._manifest, self._identity, mapped.dataset
+        manifest, identity, dataset = self._manifest, self._identity, held.mapped.dataset
         point = manifest.point
-        samples = self._samples(mapped.train_images, mapped.train_labels, dataset)
+        own = self._samples(held.train_images, held.train_labels, dataset)
         torch.manual_seed(manifest.seed)
         model = build_model(
             point.model.name,
@@ -123,28 +159,24 @@ class Session:
         )
         model.to(device=self._device, dtype=DTYPES[point.train.precision])
         model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]  its stub lacks this overload
+        optimizer = build_optimizer(point.train, model.parameters())
         strategy = catalog.load("strategy", point.strategy) if identity.size > 1 else Alone
+        crew = Crew(rank=identity.rank, size=point.ranks, point=point, recorder=self._recorder)
         return Rank(
             manifest=manifest,
             folder=self._folder,
             rank=identity.rank,
-            size=identity.size,
+            size=point.ranks,
             host=identity.host,
             versions=self._versions,
             recorder=self._recorder,
             model=model,
-            strategy=strategy(model, self._recorder, identity.size),
-            optimizer=build_optimizer(point.train, model.parameters()),
-            batches=Batches(
-                samples,
-                parts.train,
-                batch_global=point.batch_global,
-                seed=manifest.seed,
-                rank=identity.rank,
-                size=identity.size,
-            ),
-            samples=samples,
-            validation=parts.validation,
+            strategy=strategy(model, optimizer, crew),
+            optimizer=optimizer,
+            batches=make_batches(own, held.parts, point, manifest.seed, identity.rank),
+            samples=self._samples(held.mapped.train_images, held.mapped.train_labels, dataset),
+            validation=held.parts.validation,
+            notice=notice(manifest),
             sums=torch.zeros(2, dtype=torch.float64, device=self._device),
         )
 
@@ -152,18 +184,32 @@ class Session:
         dtype = DTYPES[self._manifest.point.train.precision]
         return Samples(images, labels, mean=dataset.mean, std=dataset.std, device=self._device, dtype=dtype)
 
+    @property
+    def _talking_device(self) -> torch.device:
+        """Servers are on the CPU, and so are the messages to and from them."""
+        return torch.device("cpu") if self._manifest.point.servers else self._device
+
+    def _done(self, **facts: Any) -> RankReport:
+        report = self._report(status="done", **facts)
+        self._recorder.beat("done")
+        self._recorder.close()
+        return report
+
     def _report(self, **facts: Any) -> RankReport:
         identity = self._identity
         return RankReport(
             rank=identity.rank,
+            role=self._role,
             host=identity.host,
             pid=os.getpid(),
             device=str(self._device),
-            backend=group.backend_name(self._device, identity.size),
+            backend=group.backend_name(self._talking_device, identity.size),
             threads=torch.get_num_threads(),
             affinity=tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else (),
             versions=self._versions,
             ended_at_ns=self._recorder.clock_ns(),
+            clock_offset_ns=self._clock.offset_ns,
+            clock_error_ns=self._clock.error_ns,
             **facts,
         )
 
@@ -176,6 +222,12 @@ class Session:
             if written.versions.get(name) != now
         ]
         return ", ".join(changed) or None
+
+
+def _leave(rank: Rank) -> None:
+    """Take leave of the others after a good run."""
+    rank.strategy.leave()
+    group.leave()
 
 
 def weights_sha256(model: nn.Module) -> str:

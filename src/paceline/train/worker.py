@@ -15,15 +15,15 @@ from pathlib import Path
 # Nothing heavy may be imported before the rank is tied to its parent and pinned to its cores:
 # torch sizes its thread pools when it is loaded.
 from paceline.errors import PacelineError
+from paceline.guard import pin, tie_to_parent
 from paceline.identity import Identity, this_rank
 from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder
-from paceline.records.run import Manifest, RankReport
-from paceline.train.guard import pin, tie_to_parent
+from paceline.records.run import STOPPED, Manifest, RankReport
 
 
 def main() -> int:
-    """Run this rank to its end; 0 when it is done, 1 when it failed and said how."""
+    """Run this rank to its end; 0 when it is done, 1 when it failed and said how, 75 when it was told to leave."""
     started_at_ns = time.monotonic_ns()
     identity = this_rank()
     tie_to_parent(identity)
@@ -44,7 +44,7 @@ def _run(identity: Identity, folder: RunFolder, manifest: Manifest, started_at_n
     except Exception as error:  # noqa: BLE001 - whatever ends a rank has to reach the launcher
         report = session.failure(error) if session else _failure_at_start(identity, error)
     write_record(folder.rank_report(identity.rank), report)
-    return 0 if report.status == "done" else 1
+    return {"done": 0, "stopped": STOPPED}.get(report.status, 1)
 
 
 def _failure_at_start(identity: Identity, error: Exception) -> RankReport:

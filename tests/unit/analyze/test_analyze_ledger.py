@@ -166,6 +166,32 @@ def test_a_single_rank_communicates_with_nobody(trace) -> None:
     assert charged([trace(spans)]) == [{"backward": 60, "other": 40}]
 
 
+def with_peers(spans: RankTrace, *peers: int) -> RankTrace:
+    """Spans of which the messages, in order, are between this rank and another process."""
+    sent = spans.bytes >= 0
+    peer = np.full(len(spans), -1)
+    peer[sent] = peers
+    return replace(spans, peer=peer, sequence=np.where(sent, -1, spans.sequence))
+
+
+def test_a_message_with_a_server_has_no_last_rank_to_wait_for(trace) -> None:
+    spans = [("forward", 0, 20), ("communicate", 20, 90), ("collective", 30, 0), ("collective", 60, 0)]
+    late = [("forward", 0, 70), ("communicate", 70, 100), ("collective", 70, 0), ("collective", 75, 0)]
+    found = charged([with_peers(trace(spans), 2, 3), with_peers(trace(late, 1), 2, 3)], ranks=2)
+    assert found == [{"forward": 20, "comm-transfer": 70, "other": 10}, {"forward": 70, "comm-transfer": 30}]
+
+
+def test_a_message_with_another_rank_is_not_divided(trace) -> None:
+    spans = [("communicate", 0, 100), ("collective", 30, 0)]
+    found = charged([with_peers(trace(spans), 1), with_peers(trace(spans, 1), 0)], ranks=2)
+    assert found == [{"comm-wait": None, "comm-transfer": None, "other": 100}] * 2
+
+
+def test_a_single_rank_communicates_with_its_server(trace) -> None:
+    spans = [("communicate", 0, 40), ("collective", 10, 0)]
+    assert charged([with_peers(trace(spans), 1)]) == [{"comm-transfer": 40, "other": 60}]
+
+
 def test_the_mean_moves_what_one_rank_does_not_know_to_other() -> None:
     base: dict[str, float | None] = dict.fromkeys(LEDGER_KINDS, 0.0)
     known = base | {"forward": 4.0, "comm-wait": 2.0, "comm-transfer": 4.0}

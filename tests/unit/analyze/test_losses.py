@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paceline.analyze.losses import loop_costs_s, lost_shares
+from paceline.analyze.losses import SERVERS, exposed_share, loop_costs_s, loop_windows, lost_shares
 from paceline.records.run import Epoch
 from paceline.records.trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
 
@@ -59,20 +59,24 @@ def steps(rank: int, *, forward_s: float, comm_s: float, offset: float = 0.0) ->
     return trace(rank, rows)
 
 
+def costs(traces: list[RankTrace], epochs: list[tuple[int, Epoch]], *, servers: int = 0) -> dict[str, float | None]:
+    windows = loop_windows(traces, epochs)
+    assert windows is not None
+    return loop_costs_s(traces, windows, sum(epoch.samples for _, epoch in epochs), servers=servers)
+
+
 def test_costs_are_rank_seconds_per_sample_of_the_timed_epochs_alone():
-    alone = loop_costs_s([steps(0, forward_s=1.0, comm_s=0.0)], [(1, epoch(2, 10))])
-    assert alone is not None
+    alone = costs([steps(0, forward_s=1.0, comm_s=0.0)], [(1, epoch(2, 10))])
     assert alone["forward"] == pytest.approx(0.1) and alone["optimizer"] == pytest.approx(0.01)
     assert alone["evaluate"] == 0.0 and alone["startup"] == 0.0
-    both = loop_costs_s([steps(r, forward_s=0.5, comm_s=0.2) for r in (0, 1)], [(1, epoch(2, 10))])
-    assert both is not None
+    both = costs([steps(r, forward_s=0.5, comm_s=0.2) for r in (0, 1)], [(1, epoch(2, 10))])
     assert both["forward"] == pytest.approx(2 * 0.5 / 10)
     assert both["comm-transfer"] == pytest.approx(2 * 0.2 / 10)
 
 
 def test_the_parts_sum_to_what_the_loop_lost():
-    one = loop_costs_s([steps(0, forward_s=1.0, comm_s=0.0)], [(1, epoch(2, 10))])
-    two = loop_costs_s([steps(r, forward_s=0.5, comm_s=0.2) for r in (0, 1)], [(1, epoch(2, 10))])
+    one = costs([steps(0, forward_s=1.0, comm_s=0.0)], [(1, epoch(2, 10))])
+    two = costs([steps(r, forward_s=0.5, comm_s=0.2) for r in (0, 1)], [(1, epoch(2, 10))])
     lost = lost_shares(one, two)
     efficiency = 1.2 / (2 * 0.9)
     assert sum(lost.values()) == pytest.approx(1 - efficiency)
@@ -82,13 +86,33 @@ def test_the_parts_sum_to_what_the_loop_lost():
 
 def test_twice_the_samples_in_the_same_time_loses_nothing():
     """Weak scaling: every rank works as long as one alone did, on twice the samples in all."""
-    one = loop_costs_s([steps(0, forward_s=1.0, comm_s=0.0)], [(1, epoch(2, 10))])
-    two = loop_costs_s([steps(r, forward_s=1.0, comm_s=0.0) for r in (0, 1)], [(1, epoch(2, 20))])
-    assert two is not None and two["forward"] == pytest.approx(one["forward"])
+    one = costs([steps(0, forward_s=1.0, comm_s=0.0)], [(1, epoch(2, 10))])
+    two = costs([steps(r, forward_s=1.0, comm_s=0.0) for r in (0, 1)], [(1, epoch(2, 20))])
+    assert two["forward"] == pytest.approx(one["forward"])
 
 
 def test_without_a_whole_measurement_nothing_is_claimed():
     whole = dict.fromkeys(LEDGER_KINDS, 1.0)
     assert lost_shares(None, whole) == lost_shares(whole, None) == {}
     assert lost_shares(whole, {**whole, "comm-wait": None}) == {}
-    assert loop_costs_s([steps(0, forward_s=1.0, comm_s=0.0)], [(1, epoch(5, 10))]) is None
+    assert loop_windows([steps(0, forward_s=1.0, comm_s=0.0)], [(1, epoch(5, 10))]) is None
+    assert loop_windows([steps(0, forward_s=1.0, comm_s=0.0)], []) is None
+
+
+def test_the_time_of_servers_is_lost_and_named():
+    """Two ranks and a server: three processes in the efficiency, of which one trains nothing."""
+    one = costs([steps(0, forward_s=1.0, comm_s=0.0)], [(1, epoch(2, 10))])
+    two = costs([steps(r, forward_s=0.5, comm_s=0.2) for r in (0, 1)], [(1, epoch(2, 10))], servers=1)
+    assert two[SERVERS] == pytest.approx(0.9 / 10)
+    lost = lost_shares(one, two)
+    assert sum(lost.values()) == pytest.approx(1 - 1.2 / (3 * 0.9))
+    assert lost[SERVERS] == pytest.approx(1 / 3)
+    assert SERVERS not in lost_shares(one, one)
+    assert lost_shares(two, two)[SERVERS] == 0.0
+
+
+def test_exposed_communication_is_a_share_of_the_loop_of_the_ranks():
+    two = costs([steps(r, forward_s=0.5, comm_s=0.2) for r in (0, 1)], [(1, epoch(2, 10))], servers=1)
+    assert exposed_share(two) == pytest.approx(0.2 / 0.9)
+    assert exposed_share({**two, "comm-wait": None}) is None
+    assert exposed_share(dict.fromkeys(LEDGER_KINDS, 0.0)) is None

@@ -26,6 +26,7 @@ from paceline.studies.events import (
     RunSkipped,
     RunStarted,
     StudyStarted,
+    StudyStopped,
 )
 
 POINT = Point(
@@ -145,6 +146,29 @@ def test_what_is_said_before_the_first_run(err: io.StringIO) -> None:
     assert (progress.finished, progress.total) == (4, 10)
     progress(RunFinished(run=RUN, result=RESULT, index=5, total=10))
     assert progress.finished == 5
+
+
+def test_points_are_named_by_what_the_study_varies(err: io.StringIO) -> None:
+    progress = StudyProgress(Console(io.StringIO(), err))
+    study = Study(name="s", vary={"run.strategy": ("ddp", "flat"), "run.threads": (1, 2)})
+    placements = ("on core 0", "on core 0", "on cores 0 and 1")
+    progress(StudyStarted(study=study, folder=Path(), points=(POINT,), placements=placements, total=10, finished=0))
+    progress(RunFinished(run=RUN, result=RESULT, index=3, total=10))
+    progress(StudyStopped(run=RUN, index=4, total=10, reason="Stopped: the budget is 1 rank-hours."))
+    assert lines(err) == [
+        "Placement  on core 0",
+        "           on cores 0 and 1",
+        "[ OK ] (3/10) 2 ranks, ddp, 1 thread, run 2: epoch 4.21 s, 2,850 samples/s, test accuracy 97.1 %",
+        "[STOP] (4/10) 2 ranks, ddp, 1 thread, run 2: Stopped: the budget is 1 rank-hours.",
+    ]
+
+
+def test_a_run_that_waits_in_a_queue_says_so_and_why(err: io.StringIO) -> None:
+    clock = Clock()
+    progress = StudyProgress(Console(io.StringIO(), err), clock=clock)
+    clock.now = 20.0
+    progress(replace(progress_event(0, left_s=None, total_steps=0), phase="queued (Priority)"))
+    assert lines(err) == ["[....] (3/10) 2 ranks, run 2: queued (Priority)"]
 
 
 def test_without_a_terminal_a_line_comes_now_and_then(err: io.StringIO) -> None:

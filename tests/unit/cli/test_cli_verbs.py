@@ -162,6 +162,78 @@ def test_the_preview_of_a_study_writes_nothing(place: Path, capsys: pytest.Captu
     assert list(place.iterdir()) == []
 
 
+def test_the_preview_shows_what_varies_an_estimate_and_job_scripts(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["study", "digits", "--strategy", "ddp,flat", "--ranks", "2", "--dry-run"]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    header, _, first, second = out.splitlines()[:4]
+    assert header.split()[:2] == ["ranks", "strategy"] and "rank-hours" in header
+    assert (first.split()[:2], second.split()[:2]) == (["2", "ddp"], ["2", "flat"])
+    assert "Rank-hours: not known before the first run." in out and "Job script" not in out
+    shown = json_of(capsys, *words)["preview"]
+    assert [point["label"] for point in shown["points"]] == ["2 ranks, ddp", "2 ranks, flat"]
+    assert main([*words, "--launcher", "pbs"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("#PBS -N") == 2 and "Job script, 2 ranks, flat:" in out
+    assert list(place.iterdir()) == []
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves out the check of the model, which costs an import of torch at every turn and has tests of its own."""
+    monkeypatch.setattr("paceline.studies.job.check_model", lambda manifests, timed: None)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_budget_that_is_reached_ends_a_study_with_1(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "instant.toml").write_text(STUDY)
+    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", ("finished_study:SlowLauncher", ""))
+    words = ["study", "instant.toml", "--out", "study", "--budget"]
+    stopped = json_of(capsys, *words, "2.5", code=1)
+    assert stopped["runs"] == 1 and "2.5 rank-hours, 1.00 are spent" in stopped["stopped"]
+    assert main([*words, "2.5"]) == 1
+    out, err = capsys.readouterr()
+    assert "[STOP] (2/6) 2 ranks, run 1: Stopped: the budget is 2.5 rank-hours, 1.00 are spent" in err
+    assert "1 of 6 runs are finished from before" in err and "Report  " in out
+    assert "stopped" not in json_of(capsys, *words, "99")
+    for wrong in ("0", "nan", "much"):
+        assert main([*words, wrong]) == 2
+        assert wrong in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_several_strategies_are_one_study_and_train_takes_the_first(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "instant.toml").write_text(STUDY + 'strategy = ["flat", "ddp"]\n')
+    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", ("finished_study:InstantLauncher", ""))
+    assert main(["study", "instant.toml", "--repeats", "1"]) == 0
+    assert "[ OK ] (3/3) 2 ranks, ddp, run 1: " in capsys.readouterr().err
+    assert json_of(capsys, "train", "instant.toml", "--ranks", "2")["points"][0]["strategy"] == "flat"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--hosts", "2"], 'run.launcher = "local": all its ranks are on this machine'),
+        (["--hosts", "x"], "--hosts 'x' is not a list of whole numbers."),
+        (["--strategy", "mpi-allreduce"], "mpi and slurm can"),
+        (["--strategy", "ddp,ddp"], "each value may stand there once"),
+        (["--launcher", "slrum"], 'Did you mean "slurm"?'),
+        (["--site", "nowhere"], "There is no site called 'nowhere'."),
+    ],
+)
+def test_what_cannot_be_is_refused_with_2(
+    words: list[str], said: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["study", "digits", *words]) == 2
+    assert said in capsys.readouterr().err and list(place.iterdir()) == []
+
+
 def test_studies_are_those_that_can_be_run(capsys: pytest.CaptureFixture[str]) -> None:
     shipped = json_of(capsys, "studies")["studies"]
     assert {"mnist-scaling", "digits"} <= {study["name"] for study in shipped}

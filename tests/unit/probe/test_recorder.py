@@ -46,6 +46,14 @@ def test_sequence_numbers_count_per_group_and_leave_messages_between_two_ranks_o
     assert read_spans(tmp_path / "spans", 0).sequence.tolist() == [0, 0, 1, -1, 2]
 
 
+def test_a_message_between_two_carries_its_peer(tmp_path):
+    record = recorder(tmp_path, Clock())
+    record.collective("send", 8, "0", symmetric=False, peer=4)
+    record.collective("allreduce_", 8, "0", symmetric=True)
+    record.close()
+    assert read_spans(tmp_path / "spans", 0).peer.tolist() == [4, -1]
+
+
 def test_the_pulse_follows(tmp_path):
     record = recorder(tmp_path, Clock())
     record.begin_steps(2, 9)

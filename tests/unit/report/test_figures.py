@@ -14,9 +14,11 @@ import paceline.report
 import report_samples as samples
 from paceline.records.trace import LEDGER_KINDS
 from paceline.report import figures as figures_module
+from paceline.report.canvas import LINE_STYLES
 from paceline.report.figures import figures
 from paceline.report.legend import legend_html
 from paceline.report.model import report_model
+from series_samples import ALL
 
 CSS = (Path(paceline.report.__file__).parent / "assets" / "report.css").read_text()
 
@@ -25,9 +27,9 @@ def colours(part: Any) -> set[str]:
     return set(re.findall(r"var\((--[a-z-]+)\)", json.dumps(part)))
 
 
-@pytest.mark.parametrize("name", samples.ALL)
+@pytest.mark.parametrize("name", ALL)
 def test_every_colour_is_in_the_style_sheet_and_every_number_is_one(name: str) -> None:
-    for figure in figures(report_model(samples.ALL[name]())).values():
+    for figure in figures(report_model(ALL[name]())).values():
         json.dumps([figure.data, figure.layout], allow_nan=False)
         names = colours([figure.data, figure.layout]) | colours(legend_html(figure.keys))
         assert names and all(f"{colour}:" in CSS for colour in names)
@@ -75,7 +77,7 @@ def test_no_two_marks_differ_in_colour_alone() -> None:
     kinds = figures_module._KIND_STYLES
     assert tuple(kinds) == LEDGER_KINDS
     assert len(set(kinds.values())) == len(kinds)
-    markers = [marker for _, marker in figures_module._POINT_STYLES]
+    markers = [marker for _, marker in LINE_STYLES]
     assert len(set(markers)) == len(markers)
     for trace in figures(report_model(samples.typical()))["loss"].data:
         if "marker" in trace:
@@ -106,9 +108,7 @@ def test_a_single_run_is_not_drawn_twice() -> None:
 
 
 def test_bars_around_points_are_called_what_they_are() -> None:
-    captions = {
-        name: figures(report_model(samples.ALL[name]()))["epoch"].caption for name in ("typical", "few-repeats")
-    }
+    captions = {name: figures(report_model(ALL[name]()))["epoch"].caption for name in ("typical", "few-repeats")}
     assert captions["typical"].endswith("medians of the repeats with their intervals.")
     assert captions["few-repeats"].endswith("medians of the repeats with their ranges.")
     assert "interval" not in figures(report_model(samples.partial()))["speedup"].caption

@@ -11,11 +11,13 @@ from html.parser import HTMLParser
 import pytest
 
 import report_samples as samples
+import series_samples
 from paceline.errors import StorageError
 from paceline.report import html
 from paceline.report.figures import figures
 from paceline.report.html import embedded_json
 from paceline.report.model import report_model
+from series_samples import ALL
 
 MOST_BYTES = 6_000_000
 
@@ -59,9 +61,9 @@ def typical() -> Page:
     return Page(html.render(report_model(samples.typical())))
 
 
-@pytest.mark.parametrize("name", samples.ALL)
+@pytest.mark.parametrize("name", ALL)
 def test_every_sort_of_results_has_a_page(name: str) -> None:
-    results = samples.ALL[name]()
+    results = ALL[name]()
     model = report_model(results)
     text = html.render(model)
     page = Page(text)
@@ -119,6 +121,15 @@ def test_hostile_strings_are_text_and_nothing_else(text: str) -> None:
     # Model strings are printable; the page shows them as they are, up to the space before a sign.
     assert model.question in page.text
     assert "\x1b" not in raw and "\x00" not in raw
+
+
+@pytest.mark.parametrize("text", samples.HOSTILE)
+def test_hostile_names_of_series_are_text_and_nothing_else(text: str) -> None:
+    clean = Page(html.render(report_model(series_samples.hostile("plain"))))
+    page = Page(html.render(report_model(series_samples.hostile(text))))
+    assert [tag for tag, _ in page.elements] == [tag for tag, _ in clean.elements]
+    assert [sorted(a) for _, a in page.elements] == [sorted(a) for _, a in clean.elements]
+    assert [s for kind, s in page.scripts if kind is None] == [s for kind, s in clean.scripts if kind is None]
 
 
 def test_embedded_json_cannot_end_its_element() -> None:

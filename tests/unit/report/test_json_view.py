@@ -18,6 +18,7 @@ from paceline.records.results import Interval
 from paceline.records.study import ModelSettings
 from paceline.records.trace import LEDGER_KINDS
 from paceline.report.json_view import json_object, json_ready
+from series_samples import ALL
 
 POINT_KEYS = {
     "ranks",
@@ -38,9 +39,9 @@ POINT_KEYS = {
 }
 
 
-@pytest.mark.parametrize("name", samples.ALL)
+@pytest.mark.parametrize("name", ALL)
 def test_shape(name: str) -> None:
-    results = samples.ALL[name]()
+    results = ALL[name]()
     view = json.loads(json.dumps(json_object(results, "report.html"), allow_nan=False))
     assert {"study", "folder", "report", "points", "findings"} <= set(view)
     assert view["report"] == "report.html"

@@ -13,8 +13,9 @@ import report_samples as samples
 from paceline.records.results import Interval
 from paceline.records.trace import LEDGER_KINDS
 from paceline.report.model import ReportModel, report_model
-from paceline.report.series import Estimate
+from paceline.report.scaling import Estimate
 from paceline.report.tables import MOST_RANKS, Cell, share_text
+from series_samples import ALL
 
 
 def row(model: ReportModel, ranks: str) -> dict[str, Cell]:
@@ -42,7 +43,7 @@ def test_short_epochs_are_shown_in_milliseconds() -> None:
     short = Interval(median=0.0512, low=0.0501, high=0.053, n=5, coverage=0.9375)
     model = report_model(replace(results, points=tuple(replace(p, epoch_s=short) for p in results.points)))
     assert row(model, "1")["epoch time (ms)"] == Cell("51.2", "[50.1, 53.0]")
-    assert model.epoch_time.unit == "ms" and model.epoch_time.measured[0] == Estimate(51.2, 50.1, 53.0)
+    assert model.epoch_time.unit == "ms" and model.epoch_time.lines[0].measured[0] == Estimate(51.2, 50.1, 53.0)
 
 
 def test_runs_are_counted_only_where_some_are_missing() -> None:
@@ -58,11 +59,12 @@ def test_intervals_and_ranges_are_called_by_their_names() -> None:
     assert "range" in protocol["Intervals"]
 
 
-@pytest.mark.parametrize("name", samples.ALL)
+@pytest.mark.parametrize("name", ALL)
 def test_a_ledger_shows_every_kind_and_sums_to_its_run(name: str) -> None:
-    results = samples.ALL[name]()
+    results = ALL[name]()
     model = report_model(results)
-    assert model.ledger.columns == ("ranks", "whole run", *LEDGER_KINDS)
+    factors = len(results.study.vary)
+    assert model.ledger.columns[0] == "ranks" and model.ledger.columns[1 + factors :] == ("whole run", *LEDGER_KINDS)
     assert all(len(cells) == len(model.ledger.columns) for cells in model.ledger.rows)
     for index, whole in enumerate(model.point_ledger.wholes):
         parts = [values[index] for values in model.point_ledger.seconds]

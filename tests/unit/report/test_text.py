@@ -9,14 +9,15 @@ import pytest
 import report_samples as samples
 from paceline.report.model import report_model
 from paceline.report.text import render, table_text
+from series_samples import ALL
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 160])
-@pytest.mark.parametrize("name", samples.ALL)
+@pytest.mark.parametrize("name", ALL)
 def test_nothing_is_cut_off_at_any_width(name: str, width: int) -> None:
-    text = render(report_model(samples.ALL[name]()), width=width)
+    text = render(report_model(ALL[name]()), width=width)
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text
 

@@ -3,13 +3,14 @@
 import socket
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from paceline.errors import RankError, RequestError
 from paceline.launch.base import Outcome, Placement, Progress
 from paceline.records.folder import RunFolder
-from paceline.records.run import Epoch, Manifest, RankReport
-from paceline.records.study import Point
+from paceline.records.run import Epoch, Manifest, RankReport, RunResult
+from paceline.records.study import Point, Run
 from paceline.studies.load import LoadedStudy, load_study
 
 STUDY = """
@@ -69,6 +70,9 @@ class FakeLauncher:
         if point.ranks > self.most:
             raise RequestError(f"There is no room for {point.ranks} ranks.")
 
+    def pending(self, folder: RunFolder) -> None:
+        """No rank outlives this launcher."""
+
     def run(self, folder: RunFolder, manifest: Manifest, *, heartbeat_s: float, progress=lambda progress: None):
         self.manifests.append(manifest)
         assert folder.manifest.exists() and not folder.result.exists()
@@ -113,6 +117,29 @@ def epoch(number: int, rank: int) -> Epoch:
         epoch_s=1.0 + rank,
         evaluate_s=0.1 * (rank + 1),
         whole=True,
+    )
+
+
+def result(run: Run, *, wall_s: float, trained_s: float = 0.0) -> RunResult:
+    """What a run came to, of which only the times matter."""
+    return RunResult(
+        point_id=run.point.point_id,
+        run=run.number,
+        seed=run.seed,
+        ranks=run.point.ranks,
+        attempt=1,
+        launched_at="",
+        launched_at_ns=0,
+        total_s=wall_s,
+        wall_s=wall_s,
+        epochs=(replace(epoch(1, 0), epoch_s=trained_s, evaluate_s=0.0),),
+        test_loss=0.5,
+        test_accuracy=0.9,
+        parameters=170,
+        load_s=0.1,
+        steps=8,
+        weights_sha256="",
+        oversubscribed=False,
     )
 
 

@@ -14,11 +14,12 @@ from paceline.studies.expand import expand
 
 @pytest.fixture
 def manifest(tmp_path: Path):
-    point = expand(loaded(tmp_path).study, data_digest="d", model_digest="")[1]
+    study = loaded(tmp_path).study
+    point = expand(study, data_digest="d", model_digest="")[1]
     placement = Placement(cores=((0,), (1,)), text="beside one another", oversubscribed=False)
     return new_manifest(
         Run(point=point, number=3),
-        study="tiny",
+        study=study,
         data_folder=Path("cache"),
         model_file=None,
         placement=placement,

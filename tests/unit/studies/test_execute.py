@@ -16,6 +16,7 @@ from paceline.records.codec import read_record
 from paceline.records.folder import StudyFolder
 from paceline.records.run import Machine, Manifest, RunResult
 from paceline.studies import execute as execute_module
+from paceline.studies import job as job_module
 from paceline.studies.bookkeeping import Failure, StudyPoints
 from paceline.studies.events import (
     DataReady,
@@ -387,11 +388,11 @@ class TestDataAndModel:
     def test_a_model_is_checked_before_anything_is_written(self, go, folder: Path, monkeypatch) -> None:
         checked: list[Manifest] = []
 
-        def refuse(manifest: Manifest) -> None:
-            checked.append(manifest)
+        def refuse(manifests: list[Manifest], timed: bool) -> None:
+            checked.extend(manifests)
             raise ModelError("The model does not fit.")
 
-        monkeypatch.setattr(execute_module, "check_model", refuse)
+        monkeypatch.setattr(job_module, "check_model", refuse)
         with pytest.raises(ModelError, match="does not fit"):
             go(FakeLauncher(), preflight=True)
         assert [manifest.point.ranks for manifest in checked] == [2], "the most ranks ask for the most GPUs"
@@ -410,6 +411,47 @@ class TestDataAndModel:
         assert not folder.exists() and not small.manifests
         go(FakeLauncher(), "run.ranks=1,3")
         assert go(small, "run.ranks=1,3").skipped == 4, "what is finished needs no room"
+
+
+def test_factors_are_points_of_one_study(go, folder: Path) -> None:
+    launcher = FakeLauncher()
+    done = go(launcher, "run.strategy=flat,ddp", "run.threads=1,2", "run.repeats=1")
+    assert done.ran == 6, "one rank is run once for both strategies"
+    assert [(m.point.ranks, m.point.strategy, m.point.threads) for m in launcher.manifests] == [
+        (1, "flat", 1),
+        (2, "flat", 1),
+        (1, "flat", 2),
+        (2, "flat", 2),
+        (2, "ddp", 1),
+        (2, "ddp", 2),
+    ]
+    again = load_study(folder / "study.toml")
+    assert again.study.vary == {"run.strategy": ("flat", "ddp"), "run.threads": (1, 2)}
+    assert execute(again, folder, launcher=launcher, preflight=False, cache=folder.parent / "cache").skipped == 6
+
+
+def test_every_kind_of_point_is_checked_with_its_most_ranks(go, monkeypatch) -> None:
+    checked: list[tuple[int, str]] = []
+    monkeypatch.setattr(
+        job_module,
+        "check_model",
+        lambda manifests, timed: checked.extend((m.point.ranks, m.point.strategy) for m in manifests),
+    )
+    go(FakeLauncher(), "run.strategy=flat,ddp", "run.ranks=1,3,2", preflight=True)
+    assert checked == [(3, "flat"), (3, "ddp")]
+
+
+def test_samples_that_only_some_points_ask_for_are_refused_before_anything_starts(go, folder: Path) -> None:
+    with pytest.raises(DataError):
+        go(FakeLauncher(), "data.train_samples=50,5000")
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_the_ranks_are_told_whether_to_go_on_regardless(go, force: bool) -> None:
+    launcher = FakeLauncher()
+    go(launcher, "run.repeats=1", force=force)
+    assert {manifest.force for manifest in launcher.manifests} == {force}
 
 
 def test_the_bookkeeping_imports_no_torch() -> None:

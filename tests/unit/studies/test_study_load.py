@@ -11,6 +11,15 @@ from paceline.studies import load
 from paceline.studies.keys import KEYS
 from paceline.studies.load import load_study, shipped_studies
 
+OF_CLUSTERS = (
+    "hosts",
+    "ranks_per_host",
+    "servers",
+    "server_threads",
+    "staleness",
+    "average_every",
+    "compression_rank",
+)
 SMALLEST = """
 [study]
 name = "s"
@@ -98,7 +107,11 @@ def test_what_else_stands_in_model_is_an_option(tmp_path: Path) -> None:
         ("run", "threads = 0", "run.threads = 0: must be from 1 to 4096."),
         ("run", "repeats = 0", "run.repeats = 0: must be from 1 to 10000."),
         ("run", 'strategy = "dpp"', 'Did you mean "ddp"?'),
-        ("run", 'launcher = "slrum"', 'run.launcher = "slrum": there is no such launcher. Known: local.'),
+        (
+            "run",
+            'launcher = "slrum"',
+            'run.launcher = "slrum": there is no such launcher. Did you mean "slurm"? Known: local, torchrun',
+        ),
         ("run", 'device = "gpu"', 'run.device = "gpu": must be "auto" or "cpu" or "cuda".'),
         ("run", 'scaling = "weak"', "keeps train.batch_per_rank fixed, but train.batch_global is given"),
         ("run", 'scaling = "both"', 'run.scaling = "both": must be "strong" or "weak".'),
@@ -126,9 +139,13 @@ def test_what_else_stands_in_model_is_an_option(tmp_path: Path) -> None:
         ("model", "when = 2020-01-01", "model.when = 2020-01-01: must be a number, text"),
         ("study", 'titel = "x"', "study.titel: there is no such key. Did you mean study.title?"),
         ("trian", "epochs = 1", "[trian]: there is no such section. Did you mean [train]?"),
-        ("zzz", "a = 1", "[zzz]: there is no such section. There are [study], [data], [model], [train], [run]."),
+        (
+            "zzz",
+            "a = 1",
+            "[zzz]: there is no such section. There are [study], [data], [model], [train], [run], [launch].",
+        ),
         ("run", "lr = 1", "run.lr: there is no such key here. Did you mean train.lr?"),
-        ("run", "zzz = 1", "run.zzz: there is no such key. [run] takes ranks, threads"),
+        ("run", "zzz = 1", "run.zzz: there is no such key. [run] takes ranks, hosts, ranks_per_host, threads"),
     ],
 )
 def test_one_mistake_gets_one_sentence(tmp_path: Path, section: str, line: str, said: str) -> None:
@@ -265,7 +282,15 @@ def test_every_key_is_explained_in_the_default_study() -> None:
     shown = {f"{section}.{key}" for section, table in tables.items() for key in table}
     known = {f"{section}.{key}" for section, keys in KEYS.items() for key in keys}
     assert shown <= known
-    assert known - shown == {"data.shape", "data.classes", "data.samples", "train.batch_per_rank"}
+    # What clusters and other strategies need is not for a first study.
+    elsewhere = {key for key in known if key.startswith("launch.")} | {f"run.{key}" for key in OF_CLUSTERS}
+    assert known - shown == elsewhere | {
+        "data.shape",
+        "data.classes",
+        "data.samples",
+        "data.read",
+        "train.batch_per_rank",
+    }
 
 
 def test_the_default_study_is_the_one_that_was_promised() -> None:
@@ -300,6 +325,7 @@ def test_every_key_of_the_records_can_be_given(tmp_path: Path) -> None:
     shape = [4, 4, 1]
     classes = 3
     samples = 60
+    read = "whole"
     [model]
     name = "mlp"
     [train]
@@ -313,18 +339,44 @@ def test_every_key_of_the_records_can_be_given(tmp_path: Path) -> None:
     checkpoint_every = 2
     precision = "float64"
     [run]
-    ranks = [1]
+    ranks = []
+    hosts = 2
+    ranks_per_host = 3
     threads = 2
-    strategy = "flat"
-    launcher = "local"
+    strategy = ["parameter-server-async", "local-sgd", "ddp-powersgd"]
+    launcher = "mpi"
     device = "cpu"
     pin = false
     repeats = 3
     scaling = "weak"
     heartbeat_s = 9.5
+    servers = 2
+    server_threads = 3
+    staleness = 0
+    average_every = 5
+    compression_rank = 6
+    [launch]
+    site = ""
+    machines = ["a", "b"]
+    agent = ["ssh", "-q"]
+    interface = "eth1"
+    mpiexec = "mpiexec.hydra"
+    start = "mpiexec"
+    account = "me"
+    partition = "short"
+    time_limit = "00:10:00"
+    constraint = "fast"
+    gpus_per_host = 1
+    directives = ["--exclusive"]
+    modules = ["mpi"]
+    grace_s = 30.5
+    ray_address = "host:6379"
+    spread = false
     """
     study, tables = good(tmp_path, text), tomllib.loads(text)
-    for section in ("data", "model", "train", "run"):
+    assert study.vary == {"run.strategy": tuple(tables["run"]["strategy"])}
+    tables["run"]["strategy"] = study.run.strategy
+    for section in ("data", "model", "train", "run", "launch"):
         settings = getattr(study, section)
         for field in fields(settings):
             if field.name not in ("options", "batch_global", "epochs"):

@@ -18,11 +18,11 @@ def check(tmp_path: Path):
     (run, *_) = schedule(expand(study, data_digest="", model_digest=""), 1)
     placement = Placement(cores=None, text="", oversubscribed=False)
     manifest = new_manifest(
-        run, study="tiny", data_folder=tmp_path, model_file=tmp_path / "net.py", placement=placement, attempt=1
+        run, study=study, data_folder=tmp_path, model_file=tmp_path / "net.py", placement=placement, attempt=1
     )
 
-    def preflight(code: str, timeout_s: float = 60.0) -> None:
-        check_model(manifest, command=(sys.executable, "-c", code), timeout_s=timeout_s)
+    def preflight(code: str, timeout_s: float = 60.0, **options) -> float | None:
+        return check_model([manifest], command=(sys.executable, "-c", code), timeout_s=timeout_s, **options)
 
     return preflight
 
@@ -36,6 +36,12 @@ def test_a_model_that_fits_passes_and_is_told_all(check) -> None:
         "assert os.environ['PACELINE_PARENT_PID'] == str(os.getppid()) and sys.stdin.read() == ''\n"
         """print('{"ok": true, "parameters": 3}')"""
     )
+
+
+def test_the_time_of_a_sample_is_asked_for_and_passed_on(check) -> None:
+    answer = """import sys; print('{"ok": true, "sample_s": 0.25}' if '--timed' in sys.argv else '{"ok": true}')"""
+    assert check(answer, timed=True) == 0.25
+    assert check(answer) is None
 
 
 def test_its_sentence_is_passed_on(check) -> None:

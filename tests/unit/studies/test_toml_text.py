@@ -1,12 +1,13 @@
 import tempfile
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline import catalog
-from paceline.records.study import DataSettings, ModelSettings, RunSettings, Study, TrainSettings
+from paceline.records.study import DataSettings, LaunchSettings, ModelSettings, RunSettings, Study, TrainSettings
 from paceline.studies.files import with_absolute_paths
 from paceline.studies.load import load_study
 from paceline.studies.toml_text import study_toml, toml_value
@@ -18,16 +19,67 @@ SCALARS = st.one_of(TEXT, st.booleans(), WHOLE, NUMBERS)
 POSITIVE = st.floats(min_value=1e-300, max_value=1e300)
 
 
+LINES = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=20)
+"""Without control characters and spaces, as names of hosts and options of a scheduler are."""
+HOSTS = st.lists(st.from_regex(r"[a-z][a-z0-9.-]{0,8}", fullmatch=True), min_size=3, max_size=5, unique=True)
+FACTORS = {
+    "data.read": ("mapped", "whole", "mpi-io"),
+    "data.train_samples": (4096, 5000, 2**40),
+    "train.lr": (0.1, 1e-300, 1.0),
+    "train.weight_decay": (0.0, 0.1),
+    "train.precision": ("float32", "float64"),
+    "run.hosts": (1, 2, 3),
+    "run.threads": (1, 2, 4096),
+    "run.strategy": catalog.names("strategy"),
+    "run.launcher": ("mpi", "slurm"),
+    "run.pin": (True, False),
+    "run.servers": (1, 2),
+    "run.average_every": (1, 8),
+}
+
+
+@st.composite
+def factors(draw: st.DrawFn) -> dict[str, tuple]:
+    """What a study may vary, in any order that a file can have: all keys of a section are together."""
+    chosen = draw(st.permutations(draw(st.lists(st.sampled_from(sorted(FACTORS)), max_size=4, unique=True))))
+    sections = list(dict.fromkeys(path.split(".")[0] for path in chosen))
+    values = {path: st.lists(st.sampled_from(FACTORS[path]), min_size=2, max_size=3, unique=True) for path in chosen}
+    return {path: tuple(draw(values[path])) for path in sorted(chosen, key=lambda p: sections.index(p.split(".")[0]))}
+
+
+@st.composite
+def launches(draw: st.DrawFn) -> LaunchSettings:
+    return LaunchSettings(
+        machines=tuple(draw(HOSTS)),
+        agent=tuple(draw(st.lists(LINES, min_size=1, max_size=3))),
+        interface=draw(LINES),
+        mpiexec=draw(LINES),
+        start=draw(st.sampled_from(("srun", "mpiexec"))),
+        account=draw(LINES),
+        partition=draw(LINES),
+        time_limit=draw(LINES),
+        constraint=draw(LINES),
+        gpus_per_host=draw(st.integers(0, 8)),
+        directives=tuple(draw(st.lists(LINES, max_size=3))),
+        modules=tuple(draw(st.lists(LINES, max_size=3))),
+        grace_s=draw(st.floats(0, 1e300)),
+        ray_address=draw(LINES),
+        spread=draw(st.booleans()),
+    )
+
+
 @st.composite
 def studies(draw: st.DrawFn) -> Study:
-    """Valid studies with every key in it, and with the strangest names that are allowed."""
+    """Valid studies with every key in it, with factors, and with the strangest names that are allowed."""
     strong = draw(st.booleans())
-    ranks = draw(st.lists(st.integers(1, 4096), min_size=1, max_size=4, unique=True))
+    ranks = draw(st.lists(st.integers(3, 1024), min_size=1, max_size=4, unique=True))
     batch, length = draw(st.integers(4096, 2**40)), draw(st.integers(1, 2**40))
     optimizer = draw(st.sampled_from(catalog.names("optimizer")))
-    synthetic = draw(st.booleans())
-    longer = draw(st.booleans())
-    return Study(
+    synthetic, longer, per_host = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
+    strategy, vary = draw(st.sampled_from(catalog.names("strategy"))), draw(factors())
+    taken = {option for name in vary.get("run.strategy", (strategy,)) for option in catalog.strategy_options(name)}
+    vary = {p: v for p, v in vary.items() if p not in ("run.servers", "run.average_every") or p[4:] in taken}
+    study = Study(
         name=draw(st.from_regex(r"[\w]([\w .+-]{0,20}[\w+-])?", fullmatch=True)),
         title=draw(TEXT),
         question=draw(TEXT),
@@ -38,6 +90,7 @@ def studies(draw: st.DrawFn) -> Study:
             shape=draw(st.none() | st.tuples(*[st.integers(1, 99)] * 3)) if synthetic else None,
             classes=draw(st.none() | st.integers(2, 99)) if synthetic else None,
             samples=draw(st.none() | st.integers(1, 99)) if synthetic else None,
+            read=draw(st.sampled_from(("mapped", "whole", "mpi-io"))),
         ),
         model=ModelSettings(
             name=draw(st.sampled_from(catalog.names("model"))),
@@ -61,19 +114,29 @@ def studies(draw: st.DrawFn) -> Study:
             precision=draw(st.sampled_from(("float32", "float64"))),
         ),
         run=RunSettings(
-            ranks=tuple(ranks),
+            ranks=() if per_host else tuple(ranks),
+            hosts=draw(st.integers(1, 3)),
+            ranks_per_host=draw(st.integers(1, 9)) if per_host else None,
             threads=draw(st.integers(1, 4096)),
-            strategy=draw(st.sampled_from(catalog.names("strategy"))),
+            strategy=strategy,
+            launcher=draw(st.sampled_from(("mpi", "slurm"))),
             device=draw(st.sampled_from(("auto", "cpu", "cuda"))),
             pin=draw(st.booleans()),
             repeats=draw(st.integers(1, 10_000)),
             scaling="strong" if strong else "weak",
             heartbeat_s=draw(POSITIVE),
+            **{option: draw(st.none() | st.integers(1, 9)) for option in sorted(taken)},
         ),
+        launch=draw(launches()),
+        vary=vary,
     )
+    for path, values in vary.items():
+        section, key = path.split(".")
+        study = replace(study, **{section: replace(getattr(study, section), **{key: values[0]})})
+    return study
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(studies())
 def test_what_is_written_is_read_back_equal(study: Study) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -81,6 +144,7 @@ def test_what_is_written_is_read_back_equal(study: Study) -> None:
         path.write_bytes(study_toml(study).encode())
         again = load_study(path).study
     assert again == study
+    assert list(again.vary) == list(study.vary), "points come in the order of the factors"
     kinds = [[type(item) for item in s.model.options.values()] for s in (study, again)]
     assert kinds[0] == kinds[1]  # True == 1 == 1.0, and a model may care
 

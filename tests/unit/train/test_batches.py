@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.train.batches import Batches, Samples, share
+from paceline.train.batches import Batches, Samples, ShareBatches, share
 
 
 @given(count=st.integers(0, 500), size=st.integers(1, 17))
@@ -52,3 +52,31 @@ def test_epochs_differ_in_order():
     one = batches(200, 50, 0, 1)
     assert one.order(0).tolist() != one.order(1).tolist()
     assert sorted(one.order(0).tolist()) == sorted(one.order(1).tolist())
+
+
+@given(
+    num_samples=st.integers(1, 200),
+    batch=st.integers(1, 64),
+    size=st.integers(1, 5),
+    epoch=st.integers(0, 3),
+)
+def test_ranks_that_hold_only_their_share_use_every_sample_once_an_epoch(num_samples, batch, size, epoch):
+    size = min(size, num_samples)
+    spans = [share(num_samples, rank, size) for rank in range(size)]
+    counts = [end - start for start, end in spans]
+    everyone = []
+    for rank, (start, end) in enumerate(spans):
+        labels = np.arange(start, end)
+        images = labels.astype(np.uint8).reshape(-1, 1, 1, 1)
+        samples = Samples(images, labels, mean=(0.0,), std=(1.0,), device=torch.device("cpu"), dtype=torch.float32)
+        everyone.append(ShareBatches(samples, counts, batch_global=batch, seed=7, rank=rank))
+    orders = [one.order(epoch) for one in everyone]
+    used = []
+    for step in range(everyone[0].steps_per_epoch):
+        parts = [one.take(order, step) for one, order in zip(everyone, orders, strict=True)]
+        assert {part.samples_global for part in parts} == {sum(part.samples for part in parts)}
+        assert abs(parts[0].samples_global - min(batch, num_samples - step * batch)) < size
+        assert all(len(part.inputs) for part in parts), "a rank without samples still has one to pass through"
+        used += [label for part in parts for label in part.labels[: part.samples].tolist()]
+        assert everyone[0].samples_until(step + 1) == len(used)
+    assert sorted(used) == list(range(num_samples))

@@ -82,3 +82,7 @@ def test_a_model_that_does_not_fit_is_told_what_would(ask, text, sentence):
 def test_a_parameter_without_gradient_hinders_ddp_alone(ask):
     assert ask(SPARE, strategy="flat")["ok"]
     assert ask(SPARE, ranks=1)["ok"]
+    for compressed in ("ddp-fp16", "ddp-powersgd"):
+        with pytest.raises(ModelError) as caught:
+            ask(SPARE, strategy=compressed)
+        assert compressed in caught.value.right

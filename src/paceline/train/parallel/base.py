@@ -4,21 +4,28 @@ The loop gives every strategy a loss that is the *sum* over this rank's samples,
 samples of all ranks in this step. So gradients are to be *summed* over ranks, which weights
 uneven batches rightly, and a rank without samples contributes zeros.
 
-    loss_factor       what the loop multiplies that loss with (a strategy that averages wants `size`)
     module            what the forward pass is called on
+    loss_factor       what the loop multiplies that loss with (a strategy that averages wants `size`)
+    peers             how ranks agree on anything but gradients: sums of losses, a barrier
+    restored()        called when model and optimizer were read from a checkpoint, on every rank
     warm_up(pass)     called once per process life, before the first step: whatever settles only
                       after a first step (as DDP's buckets do) settles here, so that a resumed run
                       repeats the bits of one that was never interrupted
     before_forward()  called before every forward pass: takes over rank 0's buffers
-    exchange()        called after backward: when it returns, gradients are equal on all ranks
-    clear()           called after the optimizer's step: forget the gradients
+    exchange()        called after backward: sends gradients on their way and brings what comes of them
+    update()          the optimizer's step, wherever it is taken
+    clear()           called after it: forget the gradients
+    settle()          called on all ranks before anyone looks at the model (evaluation, checkpoint, the
+                      end): then parameters are equal on all ranks, and rank 0's optimizer holds the run's state
+    leave()           called on all ranks after a good end: whoever serves them may go
 
-Ranks start from rank 0's parameters and buffers.
+Ranks start from rank 0's parameters and buffers. A strategy is made of (model, optimizer, crew).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -26,6 +33,38 @@ import torch.distributed as dist
 from torch import nn
 
 from paceline.probe.recorder import Recorder
+from paceline.records.study import Point
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crew:
+    """Who takes part in a run, as one of its ranks sees it."""
+
+    rank: int
+    size: int
+    """Ranks that train: servers and the coordinator are not among them."""
+    point: Point
+    recorder: Recorder
+
+
+class Peers(Protocol):
+    """How the ranks of a run agree on what is not a gradient; every call is made on all of them."""
+
+    def sum(self, tensor: torch.Tensor) -> None:
+        """Add up over ranks, in place."""
+        ...
+
+    def gather(self, tensor: torch.Tensor) -> torch.Tensor:
+        """One row per rank: to be used on rank 0, where all rows are filled."""
+        ...
+
+    def tell(self, tensor: torch.Tensor) -> None:
+        """Take over rank 0's values, in place."""
+        ...
+
+    def barrier(self) -> None:
+        """Wait for all."""
+        ...
 
 
 class Strategy(Protocol):
@@ -33,6 +72,9 @@ class Strategy(Protocol):
 
     module: nn.Module
     loss_factor: float
+    peers: Peers
+
+    def restored(self) -> None: ...
 
     def warm_up(self, forward_backward: Callable[[], None]) -> None: ...
 
@@ -40,19 +82,65 @@ class Strategy(Protocol):
 
     def exchange(self) -> None: ...
 
+    def update(self) -> None: ...
+
     def clear(self) -> None: ...
 
+    def settle(self) -> None: ...
 
-class Alone:
-    """One rank: nothing to exchange, under whatever strategy the study names."""
+    def leave(self) -> None: ...
+
+
+class Synchronous:
+    """What strategies share that keep model and optimizer equal on all ranks after every step."""
 
     loss_factor = 1.0
 
-    def __init__(self, model: nn.Module, recorder: Recorder, size: int) -> None:
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, crew: Crew) -> None:
         self.module = model
+        self.peers: Peers = Collective(crew.recorder)
+        self._model = model
+        self._optimizer = optimizer
+        self._crew = crew
+        self._recorder = crew.recorder
+        self._buffers = list(model.buffers())
+
+    def restored(self) -> None:
+        """Every rank has read the same checkpoint."""
 
     def warm_up(self, forward_backward: Callable[[], None]) -> None:
-        pass
+        """Nothing settles later than here."""
+
+    def before_forward(self) -> None:
+        """Take over rank 0's buffers: batch-norm statistics, which gradients do not carry."""
+        if self._buffers:
+            with self._recorder.span("communicate"):
+                broadcast(self._buffers)
+
+    def exchange(self) -> None:
+        """Make gradients equal on all ranks."""
+        raise NotImplementedError
+
+    def update(self) -> None:
+        self._optimizer.step()
+
+    def clear(self) -> None:
+        self._model.zero_grad(set_to_none=True)
+
+    def settle(self) -> None:
+        """Parameters are equal at any time; buffers of the last step are not until rank 0's are taken over."""
+        self.before_forward()
+
+    def leave(self) -> None:
+        """Nobody waits for a word."""
+
+
+class Alone(Synchronous):
+    """One rank: nothing to exchange, under whatever strategy the study names."""
+
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, crew: Crew) -> None:
+        super().__init__(model, optimizer, crew)
+        self.peers: Peers = Nobody()
 
     def before_forward(self) -> None:
         pass
@@ -60,22 +148,44 @@ class Alone:
     def exchange(self) -> None:
         pass
 
-    def clear(self) -> None:
-        self.module.zero_grad(set_to_none=True)
 
+class Collective:
+    """Ranks that agree through collectives of the process group that they all are in."""
 
-class BufferSync:
-    """Takes over rank 0's buffers (batch-norm statistics) before a forward pass."""
-
-    def __init__(self, model: nn.Module, recorder: Recorder) -> None:
-        self._buffers = list(model.buffers())
+    def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
 
-    def __call__(self) -> None:
-        if not self._buffers:
-            return
+    def sum(self, tensor: torch.Tensor) -> None:
         with self._recorder.span("communicate"):
-            broadcast(self._buffers)
+            dist.all_reduce(tensor)
+
+    def gather(self, tensor: torch.Tensor) -> torch.Tensor:
+        parts = [torch.empty_like(tensor) for _ in range(dist.get_world_size())]
+        with self._recorder.span("communicate"):
+            dist.all_gather(parts, tensor)
+        return torch.stack(parts)
+
+    def tell(self, tensor: torch.Tensor) -> None:
+        dist.broadcast(tensor, src=0)
+
+    def barrier(self) -> None:
+        dist.barrier()
+
+
+class Nobody:
+    """The peers of a single rank."""
+
+    def sum(self, tensor: torch.Tensor) -> None:
+        pass
+
+    def gather(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.unsqueeze(0)
+
+    def tell(self, tensor: torch.Tensor) -> None:
+        pass
+
+    def barrier(self) -> None:
+        pass
 
 
 @torch.no_grad()
@@ -88,3 +198,22 @@ def broadcast(tensors: Iterable[torch.Tensor]) -> None:
             dist.broadcast(ordered, src=0)
             if ordered.data_ptr() != tensor.data_ptr():
                 tensor.copy_(ordered)
+
+
+def gradient_buffers(model: nn.Module) -> list[torch.Tensor]:
+    """One buffer per data type, nearly always one in all, with every gradient a view of it."""
+    by_type: dict[torch.dtype, list[nn.Parameter]] = {}
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            by_type.setdefault(parameter.dtype, []).append(parameter)
+    buffers = []
+    for dtype, parameters in by_type.items():
+        total = sum(p.numel() for p in parameters)
+        buffer = torch.zeros(total, dtype=dtype, device=parameters[0].device)
+        start = 0
+        for p in parameters:
+            # The parameter's own strides, so that autograd accumulates in place (channels-last too).
+            p.grad = buffer.as_strided(p.shape, p.stride(), start)
+            start += p.numel()
+        buffers.append(buffer)
+    return buffers

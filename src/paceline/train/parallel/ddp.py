@@ -14,29 +14,27 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from paceline.probe.recorder import Recorder
-from paceline.train.parallel.base import BufferSync
+from paceline.train.parallel.base import Crew, Synchronous
 
 
-class Ddp:
+class Ddp(Synchronous):
     """Bucketed and overlapped all-reduce."""
 
-    def __init__(self, model: nn.Module, recorder: Recorder, size: int) -> None:
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, crew: Crew) -> None:
+        super().__init__(model, optimizer, crew)
         device = next(model.parameters()).device
-        self.module = DistributedDataParallel(
+        self.module = self._ddp = DistributedDataParallel(
             model,
             device_ids=[device] if device.type == "cuda" else None,
             gradient_as_bucket_view=True,
             # PyTorch's own, but given: then it holds for the first bucket too, which is 1 MB otherwise. On a CPU a
             # message takes the core that backward computes on, so that a small one more costs more than it hides.
             bucket_cap_mb=25,
-            # Buffers are taken over by BufferSync, where the time it takes is seen.
+            # Buffers are taken over by `before_forward`, where the time it takes is seen.
             forward_sync_buffers=False,
         )
         # DDP averages over ranks; the loop's losses are to be summed.
-        self.loss_factor = float(size)
-        self.before_forward = BufferSync(model, recorder)
-        self._model = model
+        self.loss_factor = float(crew.size)
 
     def warm_up(self, forward_backward: Callable[[], None]) -> None:
         buffers = [buffer.clone() for buffer in self._model.buffers()]
@@ -48,6 +46,3 @@ class Ddp:
 
     def exchange(self) -> None:
         """Nothing left to do: backward ended when the last bucket had arrived."""
-
-    def clear(self) -> None:
-        self._model.zero_grad(set_to_none=True)

@@ -8,15 +8,15 @@ import time
 
 import pytest
 
+from paceline import guard
 from paceline.errors import RunError
 from paceline.identity import local_environment
-from paceline.train import guard
 
 
 def child(code: str, parent_pid: int) -> subprocess.CompletedProcess[str]:
     """Run code in a process that was told of a parent."""
     told = os.environ | local_environment(0, 1, store_port=0, store_fd=None, parent_pid=parent_pid)
-    imports = "import ctypes, os, sys\nfrom paceline.identity import this_rank\nfrom paceline.train import guard\n"
+    imports = "import ctypes, os, sys\nfrom paceline.identity import this_rank\nfrom paceline import guard\n"
     command = [sys.executable, "-c", imports + code]
     return subprocess.run(command, env=told, capture_output=True, text=True, timeout=30, check=False)
 

@@ -29,9 +29,12 @@ def tie_to_parent(identity: Identity) -> None:
     Does nothing where the launcher named no parent: it ends its ranks by other means.
     The kernel watches the launcher's *thread* that started the rank: it has to stay until the rank ends.
     """
-    parent = identity.parent_pid
-    if parent is None:
-        return
+    if identity.parent_pid is not None:
+        tie(identity.parent_pid)
+
+
+def tie(parent: int) -> None:
+    """Make sure that this process does not outlive its parent, whose number is given as it was at the start."""
     if _signal_on_parent_death():
         _leave_if_orphaned(parent)
     else:

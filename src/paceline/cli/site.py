@@ -1,0 +1,201 @@
+"""A site's profile, tried out: what it says is looked at, then two ranks are started under its launcher for real.
+
+    profile ─▶ launcher, interface, partition, modules ─▶ two ranks: start, meet, sum a few arrays ─▶ a line per rank
+
+The run's folder lies below runs/, because a launcher of several hosts needs one that all of them see. It is removed
+after a good end, and kept for its logs after a bad one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from paceline import catalog
+from paceline.cli.health import Check
+from paceline.errors import PacelineError
+from paceline.launch.base import Launcher
+from paceline.launch.child import python
+from paceline.records.folder import RunFolder
+from paceline.records.run import RankReport
+from paceline.records.study import DataSettings, LaunchSettings, ModelSettings, Point, Run, Study, TrainSettings
+from paceline.units import bytes_text, duration_text
+
+_HELLO = "paceline.train.hello"
+HEARTBEAT_S = 30.0
+
+
+def checks(name: str, runs: Path) -> Iterator[Check]:
+    """Everything that is looked at of a site; ends after what makes the rest pointless."""
+    from paceline.studies.sites import site_file, site_tables
+
+    try:
+        tables = site_tables(name)
+    except PacelineError as error:
+        yield _failed("Profile", error)
+        return
+    yield Check(name="Profile", found=str(site_file(name)), facts=dict(tables))
+    settings, starter = settings_of(name, tables)
+    looked = list(_details(starter, settings))
+    yield from looked
+    launcher: Launcher = catalog.load("launcher", starter)(command=python("-m", _HELLO), settings=settings)
+    point = hello_point(starter, settings)
+    try:
+        launcher.check(point)
+    except PacelineError as error:
+        yield _failed("Launcher", error)
+        return
+    yield Check(name="Launcher", found=f"{starter}: {launcher.placement(point).text}", facts={"launcher": starter})
+    if not any(check.status == "error" for check in looked):
+        yield from _hello(launcher, point, settings, runs)
+
+
+def settings_of(name: str, tables: dict[str, dict[str, object]]) -> tuple[LaunchSettings, str]:
+    """What a profile says of starting ranks, and the launcher that it names."""
+    told = {key: tuple(value) if isinstance(value, list) else value for key, value in tables["launch"].items()}
+    if "grace_s" in told:
+        told["grace_s"] = float(str(told["grace_s"]))
+    settings = LaunchSettings(site=name, **told)  # pyright: ignore[reportArgumentType]
+    return settings, str(tables["run"].get("launcher", "local"))
+
+
+def hello_point(launcher: str, settings: LaunchSettings) -> Point:
+    """Two ranks, on two hosts where the profile says how hosts reach each other."""
+    named = launcher not in ("torchrun", "mpi") or len(settings.machines) > 1
+    apart = bool(settings.interface) and named and launcher != "local"
+    apart = apart and not (launcher == "ray" and not (settings.ray_address and settings.spread))
+    return Point(
+        data=DataSettings(dataset="digits"),
+        data_digest="",
+        model=ModelSettings(name="mlp"),
+        model_digest="",
+        train=TrainSettings(batch_global=2, steps=1),
+        ranks=2,
+        hosts=2 if apart else 1,
+        strategy="flat",
+        launcher=launcher,
+        device="cpu",
+    )
+
+
+def _details(starter: str, settings: LaunchSettings) -> Iterator[Check]:
+    """What of a profile can be compared with this machine."""
+    if settings.interface and starter != "local":
+        yield _interface(settings.interface, elsewhere=starter in ("slurm", "pbs"))
+    if settings.machines and starter in ("torchrun", "mpi"):
+        yield _agent(settings)
+    if starter == "slurm":
+        yield from _partition(settings.partition)
+    if settings.modules and starter in ("slurm", "pbs"):
+        found = f"{', '.join(settings.modules)}: loaded by the job, on the machine that runs it; not looked for here"
+        yield Check(name="Modules", found=found)
+
+
+def _interface(name: str, *, elsewhere: bool) -> Check:
+    """The interface between hosts; that of a job's hosts cannot be seen from here."""
+    import psutil
+
+    there = {
+        key: [address.address for address in own if address.family == socket.AF_INET]
+        for key, own in psutil.net_if_addrs().items()
+    }
+    usable = [key for key, addresses in there.items() if addresses]
+    if name in usable:
+        return Check(name="Interface", found=f"{name}: {', '.join(there[name])}", facts={"interface": name})
+    near = catalog.nearest(name, usable)
+    return Check(
+        name="Interface",
+        found=f"this host has no interface {name!r} with an IPv4 address; it has {', '.join(usable)}",
+        status="warning" if elsewhere else "error",
+        remedy="The hosts of a job may differ from this one: see the ranks below."
+        if elsewhere
+        else f"Put another into launch.interface{f': did you mean {near!r}?' if near else '.'}",
+    )
+
+
+def _agent(settings: LaunchSettings) -> Check:
+    from paceline.cli.starters import found
+
+    program = found(settings.agent[0])
+    words = " ".join(settings.agent)
+    if program is None:
+        remedy = "Put the command that runs another on a host into launch.agent, such as ssh."
+        return Check(name="Agent", found=f"{words}: there is no such program", status="error", remedy=remedy)
+    return Check(name="Agent", found=f"{words} ({program}), to {', '.join(settings.machines)}")
+
+
+def _partition(asked: str) -> Iterator[Check]:
+    from paceline.cli.starters import ANSWER_S, Asked, slurm_partitions
+
+    said = Asked("sinfo", "--noheader", "--format=%R").answer(time.monotonic() + 10 * ANSWER_S)
+    known = slurm_partitions(said)
+    if known is None:
+        remedy = "See whether SLURM's controller is up: scontrol ping"
+        yield Check(name="Partition", found="sinfo does not answer", status="error", remedy=remedy)
+    elif asked and asked not in known:
+        near = catalog.nearest(asked, known)
+        remedy = f"SLURM knows {', '.join(known)}." + (f" Did you mean {near!r}?" if near else "")
+        yield Check(name="Partition", found=f"there is no partition {asked!r}", status="error", remedy=remedy)
+    else:
+        yield Check(name="Partition", found=asked or f"the default one, of {', '.join(known)}")
+
+
+def _hello(launcher: Launcher, point: Point, settings: LaunchSettings, runs: Path) -> Iterator[Check]:
+    """Start the two ranks; a line for each, or the launcher's own error."""
+    from paceline.records.codec import write_record
+    from paceline.studies.compose import new_manifest
+
+    new = not runs.exists()
+    runs.mkdir(parents=True, exist_ok=True)
+    folder = RunFolder(Path(tempfile.mkdtemp(prefix="hello-", dir=runs.absolute())))
+    try:
+        told = new_manifest(
+            Run(point=point, number=1),
+            study=Study(name="hello", launch=settings),
+            data_folder=folder.path,
+            model_file=None,
+            placement=launcher.placement(point),
+            attempt=1,
+        )
+        write_record(folder.manifest, told)
+        began = time.monotonic()
+        outcome = launcher.run(folder, told, heartbeat_s=HEARTBEAT_S)
+        took_s = time.monotonic() - began
+        ranks = [_rank(folder, report) for report in outcome.reports]
+    except PacelineError as error:
+        yield _failed("Hello", error)
+        return
+    shutil.rmtree(folder.path, ignore_errors=True)
+    if new:
+        with contextlib.suppress(OSError):
+            runs.rmdir()
+    yield from ranks
+    found = f"two ranks started, met and exchanged within {duration_text(took_s)}"
+    yield Check(name="Hello", found=found, facts={"total_s": took_s})
+
+
+def _rank(folder: RunFolder, report: RankReport) -> Check:
+    """What one rank met with."""
+    from paceline.records.codec import plain, read_record
+    from paceline.train.hello import Hello, hello_file
+
+    said = read_record(hello_file(folder, report.rank), Hello)
+    exchanges = ", ".join(
+        f"{bytes_text(size) if size >= 1000 else f'{size} bytes'} in {duration_text(took_s)}"
+        for size, took_s in zip(said.sizes_bytes, said.exchanges_s, strict=True)
+    )
+    # The kernel notes the start of a process in hundredths of a second.
+    started = "at once" if said.started_s < 0.02 else f"{duration_text(said.started_s)} after it was asked for"
+    found = f"on {said.host}: started {started}, met the other after {duration_text(said.met_s)}; sums of {exchanges}"
+    return Check(name=f"Rank {report.rank}", found=found, facts=plain(said))
+
+
+def _failed(name: str, error: PacelineError) -> Check:
+    """An error as a line of the doctor's."""
+    remedy = "\n".join(part for part in (error.right, error.next) if part)
+    return Check(name=name, found=error.what, status="error", remedy=remedy)

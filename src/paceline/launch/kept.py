@@ -1,0 +1,247 @@
+"""Ranks that another program starts: how they are watched and ended through the run folder alone.
+
+    launcher ──▶ program (mpiexec, torchrun, srun, ...) ──▶ keeper ──▶ rank
+       │                                                      │
+       └──── ranks/*.start, *.pulse, *.json, *.end ◀──────────┘        ranks/stop ──▶ every keeper
+
+A launcher says how to start its programs; everything else is the same for all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import psutil
+
+from paceline.errors import RankError, RunError, StorageError
+from paceline.identity import inherited_environment
+from paceline.launch.base import Outcome, Progress, clear_attempt
+from paceline.launch.child import python
+from paceline.launch.lost import lost_hosts
+from paceline.launch.supervise import KILL_S, TERMINATE_S, Watch, end_ranks, interruptible, log_tail
+from paceline.records.codec import read_record, storage_error
+from paceline.records.folder import RunFolder
+from paceline.records.run import Manifest, RankEnd, RankStart
+
+Record = TypeVar("Record")
+
+KEEPER = "paceline.launch.keeper"
+TETHER = "paceline.launch.tether"
+KEEPER_S = 4.0
+"""How long the keepers may take to end their ranks, by SIGKILL if need be, before the program above is killed."""
+ORDERLY_S = 5.0
+"""How long a program may take to end by itself after its last rank: it removes its own files then."""
+SETTLE_S = 2.0
+"""How long after the end of its program a rank's own end may still come in over a shared file system."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """One process that starts some of the ranks, on this host or on another."""
+
+    command: tuple[str, ...]
+    ranks: tuple[int, ...]
+    host: str
+    """Where its ranks run, as far as that is known beforehand."""
+    hosts: tuple[str, ...] = ()
+    """The same of each of its ranks, where they run on several."""
+    through_agent: bool = False
+    """Whether an agent passes it on to another host: `tethered` there, and not here."""
+
+    def host_of(self, rank: int) -> str:
+        """Where a rank is to run."""
+        return self.hosts[self.ranks.index(rank)] if self.hosts else self.host
+
+
+def tethered(command: tuple[str, ...]) -> tuple[str, ...]:
+    """The command of a program that ends when its standard input does."""
+    return (*python("-m", TETHER), "-", os.getcwd(), *command)
+
+
+def keeper_command(folder: RunFolder, command: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The command of a rank's keeper; `command` stands in for the worker."""
+    return (*python("-m", KEEPER), str(folder.path.resolve()), *command)
+
+
+def run_kept(
+    programs: Sequence[Program],
+    folder: RunFolder,
+    manifest: Manifest,
+    *,
+    heartbeat_s: float,
+    progress: Callable[[Progress], None],
+) -> Outcome:
+    """Start the programs, watch their ranks, bring the reports; when this ends, no rank and no program is left."""
+    clear_attempt(folder)
+    running: list[Running] = []
+    ranks: list[KeptRank] = []
+    with interruptible() as check:
+
+        def nap(length_s: float) -> None:
+            check()
+            time.sleep(length_s)
+
+        try:
+            for program in programs:
+                running.append(Running(program, folder))
+                ranks += [KeptRank(rank, running[-1], folder) for rank in program.ranks]
+            ranks.sort(key=lambda rank: rank.number)
+            reports = Watch(ranks, folder, heartbeat_s, progress, nap).until_done()
+        except RankError as error:
+            raise _never_started(running, folder) or lost_hosts(ranks, folder, error, sleep=nap) or error from None
+        finally:
+            _end(folder, ranks, running)
+    return Outcome(
+        started_at_ns=manifest.launched_at_ns,
+        ended_at_ns=max(rank.ended_at_ns or 0 for rank in ranks),
+        reports=reports,
+    )
+
+
+class Starter(Protocol):
+    """What brought ranks to life, as far as they know it: a program of this host, or a scheduler's job."""
+
+    program: Program
+    ended_at: float | None
+    """Instant (time.monotonic) at which `poll` first saw that it had ended."""
+
+    def poll(self) -> int | None: ...
+
+    def send(self, number: int) -> None: ...
+
+
+class Running:
+    """A program that was started."""
+
+    def __init__(self, program: Program, folder: RunFolder) -> None:
+        self.program = program
+        self.ended_at: float | None = None
+        """Instant (time.monotonic) at which `poll` first saw that it had ended."""
+        tied = (*python("-m", TETHER), str(os.getpid()), *program.command)
+        try:
+            with folder.launcher_log.open("ab", buffering=0) as log:
+                self._process = subprocess.Popen(
+                    tied if program.through_agent else tethered(program.command),
+                    env=inherited_environment(),
+                    stdin=subprocess.PIPE,  # never written to: the tether that reads it ends when this process does
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,  # a terminal's Ctrl-C reaches the launcher alone
+                )
+        except OSError as error:
+            raise storage_error(folder.launcher_log, error) from error
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        code = self._process.poll()
+        if code is not None and self.ended_at is None:
+            self.ended_at = time.monotonic()
+        return code
+
+    def close(self) -> None:
+        """Let go of its standard input: on another host it ends with that."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def send(self, number: int) -> None:
+        """Send a signal to it and to what it started on this host."""
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, number)
+
+
+class KeptRank:
+    """One rank as its keeper shows it."""
+
+    def __init__(self, number: int, program: Starter, folder: RunFolder) -> None:
+        self.number = number
+        self.ended_at_ns: int | None = None
+        self._program = program
+        self._folder = folder
+        self._start: RankStart | None = None
+        self._code: int | None = None
+
+    @property
+    def host(self) -> str:
+        return self._start.host if self._start else self._program.program.host_of(self.number)
+
+    def poll(self) -> int | None:
+        """Its exit code, minus the signal's number where one killed it; None while it runs."""
+        if self._code is None:
+            self._start = self._start or _read(self._folder.rank_start(self.number), RankStart)
+            end = _read(self._folder.rank_end(self.number), RankEnd)
+            if end is not None:
+                self._code = end.code
+                here = end.host == socket.gethostname()
+                self.ended_at_ns = end.ended_at_ns if here else time.monotonic_ns()
+            elif (code := self._program.poll()) is not None and self._settled():
+                self._code = code or 1  # it took its ranks with it, before they could say so
+                self.ended_at_ns = time.monotonic_ns()
+        return self._code
+
+    def state(self) -> str | None:
+        """What the operating system says of the process, where it runs on this host."""
+        if self._start is None or self._start.host != socket.gethostname():
+            return None
+        try:
+            return psutil.Process(self._start.pid).status()
+        except psutil.Error:
+            return None
+
+    def send(self, number: int) -> None:
+        """Ask its keeper, wherever that is, to end it; SIGKILL goes to the program that started it."""
+        if number == signal.SIGTERM:
+            with contextlib.suppress(OSError):
+                self._folder.stop.touch()
+        elif number == signal.SIGKILL:
+            self._program.send(number)
+
+    def _settled(self) -> bool:
+        return self._program.ended_at is not None and time.monotonic() - self._program.ended_at > SETTLE_S
+
+
+def _end(folder: RunFolder, ranks: Sequence[KeptRank], running: Sequence[Running]) -> None:
+    """End what still runs: the ranks through their keepers, then the programs."""
+    if any(rank.poll() for rank in ranks):  # the keeper of a rank that ended badly lingers until it sees this
+        with contextlib.suppress(OSError):
+            folder.stop.touch()
+    end_ranks(ranks, nap=time.sleep, terminate_s=KEEPER_S, kill_s=KILL_S + SETTLE_S)
+    for number, patience_s in ((None, ORDERLY_S), (signal.SIGTERM, TERMINATE_S), (signal.SIGKILL, KILL_S)):
+        began = time.monotonic()
+        for program in running:
+            if number is not None:
+                program.send(number)
+        while any(program.poll() is None for program in running) and time.monotonic() - began < patience_s:
+            time.sleep(0.02)
+    for program in running:
+        program.close()
+
+
+def _never_started(running: Sequence[Running], folder: RunFolder) -> RunError | None:
+    """The error of a program that ended before any rank had started; None where one had."""
+    failed = next((program for program in running if program.poll()), None)
+    if failed is None or any(_read(folder.rank_start(r), RankStart) for p in running for r in p.program.ranks):
+        return None
+    tail = "\n".join(f"  {line}" for line in log_tail(folder.launcher_log).splitlines())
+    return RunError(
+        f"{failed.program.command[0]} for {failed.program.host} ended with exit code {failed.poll()} before any rank "
+        "had started.",
+        right=f"The command was: {shlex.join(failed.program.command)}",
+        next=f"Its output, {folder.launcher_log}, ends with:\n{tail}",
+    )
+
+
+def _read(path: Path, cls: type[Record]) -> Record | None:
+    with contextlib.suppress(StorageError):
+        return read_record(path, cls) if path.exists() else None
+    return None

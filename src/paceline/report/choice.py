@@ -1,0 +1,69 @@
+"""Which points a report speaks of: the baseline, the one the verdict is about, those that are drawn."""
+
+from __future__ import annotations
+
+from paceline.records.results import Comparison, PointResult, StudyResults
+
+MOST_DRAWN = 8
+"""Points in one plot that has a bar or a curve for each: with more, those that the verdict is about are drawn."""
+
+
+def baseline(results: StudyResults) -> PointResult | None:
+    """The point that speed-ups are measured against, of the first series where they differ in that."""
+    return by_id(results, results.baseline)
+
+
+def by_id(results: StudyResults, point_id: str | None) -> PointResult | None:
+    """The point with this identifier."""
+    return next((point for point in results.points if point.point_id == point_id), None)
+
+
+def chosen(results: StudyResults) -> PointResult | None:
+    """The point that the verdict is about: the most ranks that have cores of their own, and the fastest of these."""
+    scaled = [p for p in results.points if p.speedup is not None and p.point_id != p.baseline]
+    fair = [p for p in scaled if p.fair]
+    return max(fair or scaled, key=lambda p: (p.point.ranks, _pace(p)), default=None)
+
+
+def is_weak(results: StudyResults) -> bool:
+    """Whether the batch per rank is what stays the same."""
+    if results.study.run.scaling is not None:
+        return results.study.run.scaling == "weak"
+    return results.study.train.batch_per_rank is not None
+
+
+def series_names(results: StudyResults) -> tuple[str, ...]:
+    """The series of a study in its own order; one without a name where nothing but ranks is varied."""
+    return tuple(dict.fromkeys(point.series for point in results.points))
+
+
+def is_several(results: StudyResults) -> bool:
+    """Whether there are series to be told apart."""
+    return len(series_names(results)) > 1
+
+
+def main_comparison(results: StudyResults) -> Comparison | None:
+    """The comparison that the verdict is about: at the most ranks that have cores of their own."""
+    candidates = [comparison for comparison in results.comparisons if len(rivals(results, comparison)) > 1]
+    honest = [comparison for comparison in candidates if rivals(results, comparison)[0].fair]
+    return max(honest or candidates, key=lambda comparison: comparison.ranks, default=None)
+
+
+def rivals(results: StudyResults, comparison: Comparison) -> list[PointResult]:
+    """The timed points of a comparison, the fastest first; only those with cores of their own, where any has."""
+    timed = [point for point_id in comparison.ratios if (point := by_id(results, point_id))]
+    return [point for point in timed if point.fair] or timed
+
+
+def drawn_points(results: StudyResults) -> tuple[PointResult, ...]:
+    """All points, or where these are too many to draw side by side, the baseline and those with the most ranks."""
+    best = chosen(results)
+    if len(results.points) <= MOST_DRAWN or not is_several(results) or best is None:
+        return results.points
+    beside = sorted((p for p in results.points if p.point.ranks == best.point.ranks), key=_pace, reverse=True)
+    wanted = {results.baseline, *(p.point_id for p in beside[: MOST_DRAWN - 1])}
+    return tuple(point for point in results.points if point.point_id in wanted)
+
+
+def _pace(point: PointResult) -> float:
+    return point.samples_per_s.median if point.samples_per_s else 0.0

@@ -1,0 +1,49 @@
+"""Parts of sentences: an interval in brackets, a mean with its deviation, names in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paceline.records.results import Interval, Spread
+from paceline.units import finite, number_text, percent_text
+
+_MOST_LABELS = 4
+
+
+def around(interval: Interval, digits: int = 3) -> str:
+    """`(interval 1.83 to 1.91)`, and a range called a range."""
+    if interval.n == 1:
+        return "(1 run, no interval)"
+    low, high = number_text(interval.low, digits), number_text(interval.high, digits)
+    if interval.coverage is None:
+        return f"(range {low} to {high})"
+    return f"(interval {low} to {high})"
+
+
+def spread_text(spread: Spread) -> str:
+    """A mean fraction and its standard deviation in per cent, to the digits that the deviation leaves certain."""
+    std = finite(spread.std)
+    if std is None:
+        return percent_text(spread.mean)
+    decimals = 1 if std >= 0.005 else 2
+    return f"{spread.mean * 100:.{decimals}f} ± {std * 100:.{decimals}f} %"
+
+
+def listed(items: Sequence[str]) -> str:
+    """`a, b and c`; with semicolons where a name has a comma of its own."""
+    if len(items) < 2:
+        return "".join(items)
+    comma = "; " if any("," in item for item in items) else ", "
+    return f"{comma.join(items[:-1])} and {items[-1]}"
+
+
+def joined(items: Sequence[str]) -> str:
+    """`a 1.2 times, b 1.1 times`; with semicolons where an item has a comma of its own."""
+    return ("; " if any("," in item for item in items) else ", ").join(items)
+
+
+def about(labels: Sequence[str]) -> str:
+    """Points by their names, `4 ranks, flat; 8 ranks, flat`; only their number where such names would fill lines."""
+    if not any("," in label for label in labels):
+        return ", ".join(labels)
+    return "; ".join(labels) if len(labels) <= _MOST_LABELS else f"{len(labels)} points"

@@ -1,0 +1,144 @@
+"""A study made ready to run: its data, its points, a launcher for each, and the checks before the first rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from paceline import catalog
+from paceline.data import store
+from paceline.data.store import Prepared
+from paceline.launch.base import Launcher, Placement
+from paceline.records.folder import RunFolder, StudyFolder
+from paceline.records.run import Manifest
+from paceline.records.study import DataSettings, Point, Run, Study
+from paceline.studies.compose import new_manifest
+from paceline.studies.events import DataReady, Event, Note
+from paceline.studies.expand import expand, schedule, variants
+from paceline.studies.files import model_digest, model_path, with_absolute_paths
+from paceline.studies.load import LoadedStudy
+from paceline.studies.preflight import check_model
+
+# What the digits, which stand in where MNIST cannot be had, are too small for, and what fits them.
+_SMALLER_MODELS = {"cnn-690k": "cnn-small"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A study with everything that its runs need."""
+
+    study: Study
+    folder: StudyFolder
+    points: tuple[Point, ...]
+    runs: tuple[Run, ...]
+    prepared: Prepared
+    model_file: Path | None
+    launchers: dict[str, Launcher]
+    """By name: a study may vary them."""
+    events: Callable[[Event], None]
+    force: bool = False
+    """Whether runs go on where what they were given makes the measurement meaningless."""
+
+    def launcher(self, point: Point) -> Launcher:
+        return self.launchers[point.launcher]
+
+    def manifest(self, run: Run, placement: Placement, attempt: int) -> Manifest:
+        return new_manifest(
+            run,
+            study=self.study,
+            data_folder=self.prepared.folder,
+            model_file=self.model_file,
+            placement=placement,
+            attempt=attempt,
+            force=self.force,
+        )
+
+    def run_folder(self, run: Run) -> RunFolder:
+        return self.folder.run(run.point.point_id, run.number)
+
+    def num_train(self, data: DataSettings) -> int:
+        """Samples that are trained on."""
+        return len(store.split(self.prepared.dataset, data).train)
+
+
+def make_job(
+    loaded: LoadedStudy,
+    folder: Path,
+    *,
+    events: Callable[[Event], None],
+    launcher: Launcher | None = None,
+    cache: Path | None = None,
+    force: bool = False,
+) -> Job:
+    """The study with its data fetched and its points known; `launcher` stands in for all that the study names."""
+    study, prepared = _with_data(with_absolute_paths(loaded.study, loaded.base), loaded.base, events, cache)
+    events(DataReady(prepared=prepared))
+    file = model_path(study.model.name, loaded.base)
+    points = expand(study, data_digest=prepared.dataset.digest, model_digest=model_digest(file))
+    return Job(
+        study=study,
+        folder=StudyFolder(folder),
+        points=points,
+        runs=schedule(points, study.run.repeats),
+        prepared=prepared,
+        model_file=file,
+        launchers={name: launcher or make_launcher(name, study) for name in {point.launcher for point in points}},
+        events=events,
+        force=force,
+    )
+
+
+def make_launcher(name: str, study: Study) -> Launcher:
+    """The launcher of that name, as the study asks for it."""
+    return catalog.load("launcher", name)(settings=study.launch)
+
+
+def check_job(job: Job, runs: Sequence[Run], *, preflight: bool, timed: bool = False) -> float | None:
+    """Refuse what would fail in any of the runs to come; comes back with seconds per sample where `timed`."""
+    if not runs:
+        return None
+    for run in {run.point.point_id: run for run in runs}.values():
+        job.launcher(run.point).check(run.point)
+    if not preflight:
+        return None
+    manifests = [
+        job.manifest(run, job.launcher(run.point).placement(run.point), attempt=1) for run in representatives(runs)
+    ]
+    return check_model(manifests, timed=timed)
+
+
+def representatives(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """Of all runs that ask the same of a model, the one with the most ranks: it asks for the most."""
+    widest: dict[tuple[str, str, str], Run] = {}
+    for run in runs:
+        kind = (run.point.strategy, run.point.device, run.point.data.read)
+        if kind not in widest or run.point.ranks > widest[kind].point.ranks:
+            widest[kind] = run
+    return tuple(widest.values())
+
+
+def _with_data(study: Study, base: Path, events: Callable[[Event], None], cache: Path | None) -> tuple[Study, Prepared]:
+    """The data set, and the study as it then applies."""
+    prepared, data = store.prepare_or_digits(
+        study.data, base=base, cache=cache, say=lambda text: events(Note(text=text))
+    )
+    if data.dataset != study.data.dataset:
+        study, prepared = _with_digits(study, prepared)
+    study = replace(study, data=data)
+    # Refuses what the data set is too small for, before anything is started.
+    for settings in {variant.data.train_samples: variant.data for variant in variants(study)}.values():
+        store.split(prepared.dataset, settings)
+    return study, prepared
+
+
+def _with_digits(study: Study, prepared: Prepared) -> tuple[Study, Prepared]:
+    """The study as it can be run on the digits that stand in for MNIST, and a note that says so."""
+    note, smaller = prepared.note, _SMALLER_MODELS.get(study.model.name)
+    if smaller is not None:
+        note = f"{note}, and the model {smaller} in place of {study.model.name}, which needs larger images"
+        study = replace(study, model=replace(study.model, name=smaller))
+    if "data.train_samples" in study.vary:
+        note = f"{note}, and the same samples for every point"
+        study = replace(study, vary={path: study.vary[path] for path in study.vary if path != "data.train_samples"})
+    return study, replace(prepared, note=note)
