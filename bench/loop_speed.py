@@ -20,12 +20,12 @@ import torch
 
 from bench.peers.plain_loop import PlainLoop
 from paceline.data.cache import open_dataset
-from paceline.data.store import split
 from paceline.identity import Identity, this_rank
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
 from paceline.records.study import DataSettings, ModelSettings, Point, TrainSettings
 from paceline.train import loop
+from paceline.train.reading import hold
 from paceline.train.session import Session
 
 BATCH = 128
@@ -34,17 +34,17 @@ BLOCK = 30
 """Steps of one block: about a second."""
 
 
-def our_rank(data: Path, scratch: Path, identity: Identity) -> loop.Rank:
-    """A rank of the default study, as the worker makes it."""
+def our_manifest(data: Path, ranks: int) -> Manifest:
+    """What a rank of the default study is told."""
     point = Point(
         data=DataSettings(dataset="mnist", train_samples=SAMPLES),
         data_digest="",
         model=ModelSettings(name="cnn-690k"),
         model_digest="",
         train=TrainSettings(batch_global=BATCH, epochs=1_000),
-        ranks=identity.size,
+        ranks=ranks,
     )
-    manifest = Manifest(
+    return Manifest(
         study="bench",
         point_id=point.point_id,
         point=point,
@@ -57,9 +57,13 @@ def our_rank(data: Path, scratch: Path, identity: Identity) -> loop.Rank:
         launched_at_ns=0,
         launched_at="",
     )
-    mapped = open_dataset(data)
+
+
+def our_rank(data: Path, scratch: Path, identity: Identity) -> loop.Rank:
+    """A rank of the default study, as the worker makes it."""
+    manifest = our_manifest(data, identity.size)
     session = Session(identity, RunFolder(scratch), manifest, time.monotonic_ns())
-    rank = session.rank(mapped, split(mapped.dataset, point.data))
+    rank = session.rank(hold(data, manifest.point, identity.rank))
     rank.model.train()
     return rank
 

@@ -23,14 +23,15 @@ identity = this_rank()
 os.environ |= {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
 os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[identity.rank]})
 
-import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
+import torch
+import torch.distributed as dist
 
-from bench.loop_speed import BATCH, our_rank, our_steps  # noqa: E402
-from bench.peers.bare_ddp import BareDdp  # noqa: E402
-from paceline.identity import Identity  # noqa: E402
-from paceline.probe.collectives import watch_collectives  # noqa: E402
-from paceline.train import group  # noqa: E402
+from bench.loop_speed import BATCH, our_manifest, our_rank, our_steps
+from bench.peers.bare_ddp import BareDdp
+from paceline.identity import Identity
+from paceline.probe.collectives import watch_collectives
+from paceline.records.folder import RunFolder
+from paceline.train import group
 
 BLOCK = 20
 """Steps of one block: about a second."""
@@ -67,8 +68,9 @@ def main() -> None:
     data, rounds = Path(sys.argv[1]), int(sys.argv[2])
     torch.set_num_threads(1)
     torch.set_num_interop_threads(1)
-    group.join(identity, torch.device("cpu"))
     with tempfile.TemporaryDirectory() as scratch:
+        manifest = our_manifest(data, identity.size)
+        group.join(identity, RunFolder(Path(scratch)), manifest, torch.device("cpu"))
         take_turns = loops(data, Path(scratch))
         for steps in take_turns.values():
             steps(5)
