@@ -9,8 +9,9 @@ BIN := $(VENV)/bin
 study: venv
 	$(BIN)/paceline study mnist-scaling
 
+# Two files at a time, the long ones first: many tests wait more than they work.
 test: venv engines system lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 venv: $(VENV)/installed
 
@@ -50,8 +51,9 @@ faults: venv
 	FAULTS=25 $(BIN)/python -m pytest tests/faults tests/multiproc --timeout 7200
 
 # Nothing else may run beside it.
-bench: venv
+bench: venv engines
 	$(BIN)/python -m bench --write
+	$(BIN)/python -m bench.engines --write
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -1,197 +1,126 @@
-"""What launchers and strategies cost, and the published program beside ours: groups of ranks that take turns.
+"""Launchers, strategies, and the published program beside ours: python -m bench.engines [--rounds N] [--write]
 
-Every group is started by the launcher it stands for, does the same steps of `cnn-690k`, 128 samples per rank, and
-sleeps while another has its turn (bench/turns.py). A step's cost is told as a ratio to the group it is compared with
-in the same round.
+All that is compared takes turns within one run (bench/groups.py). Nothing else may run meanwhile.
 """
 
 from __future__ import annotations
 
-import shutil
-import subprocess
+import argparse
+import os
 import sys
-import tempfile
-import threading
-import venv
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from bench.turns import COMMAND, Turn, TurnFolder, Turns
-from paceline import catalog
-from paceline.records.study import DataSettings, LaunchSettings, ModelSettings, Point, TrainSettings
-
-if TYPE_CHECKING:
-    from net_hosts import NetHosts
-
-BATCH_PER_RANK = 128
-BLOCK = 12
-"""Steps of one block: about a second."""
-REQUIREMENTS = Path(__file__).parent / "peers" / "published-requirements.txt"
-ENVIRONMENT = Path(__file__).parent / "peers" / ".venv"
-
-# Strategies that one group of ranks under mpiexec can take in turn.
-IN_ONE_GROUP = (
-    "ddp",
-    "flat",
-    "mpi-allreduce",
-    "mpi-reduce-broadcast",
-    "mpi-reduce-broadcast-pickled",
-    "local-sgd",
-    "ddp-fp16",
-    "ddp-powersgd",
-)
-WITH_SERVERS = ("parameter-server", "parameter-server-async")
-
-Seconds = dict[str, list[float]]
-"""What takes turns -> seconds of one step, round by round."""
+from bench.claims import Claim, aligned, machine_lines, ratio_text, table
+from bench.groups import BATCH_PER_RANK, BLOCK, Seconds, against_published, launchers, over_links, strategies
+from paceline.analyze.stats import ratio_interval
+from paceline.data.store import prepare
+from paceline.records.study import DataSettings
 
 
-def point(launcher: str, strategy: str = "ddp", ranks: int = 2, **settings: object) -> Point:
-    return Point(
-        data=DataSettings(dataset="mnist", train_samples=12_000),
-        data_digest="",
-        model=ModelSettings(name="cnn-690k"),
-        model_digest="",
-        train=TrainSettings(batch_per_rank=BATCH_PER_RANK, epochs=1_000),
-        ranks=ranks,
-        strategy=strategy,
-        launcher=launcher,
-        options=catalog.strategy_options(strategy),
-        **settings,  # pyright: ignore[reportArgumentType]
-    )
+def launcher_claims(data: Path, rounds: int) -> list[Claim]:
+    """A step under every launcher against the same step under local."""
+    seconds = launchers(data, 3 * rounds)
+    ratios = {name: ratio_interval(own, seconds["local"]) for name, own in seconds.items() if name != "local"}
+    return [
+        Claim(
+            f"step of 2 ranks, ddp, launched by {name}",
+            "the same, launched by local",
+            ratio_text(ratio),
+            "at most 1.05",
+            ratio.median <= 1.05,
+        )
+        for name, ratio in ratios.items()
+    ]
 
 
-@contextmanager
-def group(
-    wanted: Point, data: Path, blocks: Sequence[str], settings: LaunchSettings = LaunchSettings()
-) -> Iterator[Turns]:
-    """Ranks that wait for their turn, under the launcher of the point."""
-    launcher = catalog.load("launcher", wanted.launcher)(COMMAND, settings)
-    folder = Path(tempfile.mkdtemp(prefix="paceline-bench-"))
-    turns = Turns(launcher, wanted, folder=folder, data=data, blocks=blocks, settings=settings)
-    try:
-        yield turns
-    finally:
-        turns.close()
-        shutil.rmtree(folder, ignore_errors=True)
+def strategy_claims(seconds: Seconds) -> list[Claim]:
+    """A step of two ranks against one rank's, the ideal."""
+    ratios = {name: ratio_interval(own, seconds["alone"]) for name, own in seconds.items() if name != "alone"}
+    held = ("ddp", "flat", "mpi-allreduce")
+    return [
+        Claim(
+            f"step of 2 ranks, {name}",
+            "one rank's step: the ideal",
+            ratio_text(ratio),
+            "at most 1.08" if name in held else "shown",
+            ratio.median <= 1.08 or name not in held,
+        )
+        for name, ratio in ratios.items()
+    ]
 
 
-def rounds_of(takers: Mapping[str, tuple[Turns | Published, str]], rounds: int) -> Seconds:
-    """Seconds of a step of each: all take their turn once a round, in an order that is turned round each time."""
-    for taker, block in takers.values():
-        taker.take(block, 5)
-    seconds: Seconds = {name: [] for name in takers}
-    for number in range(rounds):
-        for name in takers if number % 2 else reversed(takers):
-            taker, block = takers[name]
-            seconds[name].append(taker.take(block, BLOCK) / BLOCK)
-    return seconds
+def published_claims(data: Path, rounds: int) -> list[Claim]:
+    """Samples per second of two ranks against the published program's."""
+    seconds = against_published(data, rounds)
+    faster = ratio_interval(seconds["published"], seconds["ddp"])
+    pickled = ratio_interval(seconds["published"], seconds["mpi-reduce-broadcast-pickled"])
+    peer = "TensorFlow, eager, with mpi4py's pickled reduce and broadcast, 2 ranks"
+    return [
+        Claim("samples/s of 2 ranks, ddp", peer, ratio_text(faster), "at least 2", faster.median >= 2),
+        Claim("samples/s of 2 ranks, mpi-reduce-broadcast-pickled", peer, ratio_text(pickled), "shown", True),
+    ]
 
 
-def launchers(data: Path, rounds: int) -> Seconds:
-    """The same steps under every launcher that this machine has; `local` is what they are measured against."""
-    settings = {"local": LaunchSettings(), "torchrun": LaunchSettings(), "mpi": LaunchSettings()}
-    names = {"local": "local", "torchrun": "torchrun", "mpi": "mpi (MPICH)"}
-    with ExitStack() as stack:
-        takers = {
-            names[launcher]: (stack.enter_context(group(point(launcher), data, ["ddp"], own)), "ddp")
-            for launcher, own in settings.items()
-        }
-        if shutil.which("mpiexec.openmpi"):
-            own = LaunchSettings(mpiexec="mpiexec.openmpi")
-            takers["mpi (Open MPI)"] = (stack.enter_context(group(point("mpi"), data, ["ddp"], own)), "ddp")
-        takers["ray"] = (stack.enter_context(group(point("ray"), data, ["ddp"])), "ddp")
-        return rounds_of(takers, rounds)
+def link_table(data: Path, rounds: int) -> str:
+    """Every strategy's step over shaped links, as a multiple of one rank's step."""
+    rates = {"1gbit": "1 Gbit/s", "100mbit": "100 Mbit/s"}
+    found = over_links(data, rounds, list(rates))
+    names = [name for name in found["1gbit"] if name != "alone"]
+    rows = [("strategy", *rates.values())]
+    for name in names:
+        ratios = [ratio_interval(found[rate][name], found[rate]["alone"]) for rate in rates]
+        rows.append((name, *map(ratio_text, ratios)))
+    return aligned(rows)
 
 
-def strategies(data: Path, rounds: int, **settings: object) -> Seconds:
-    """Every strategy at two ranks, and one rank alone, the ideal: all in one run."""
-    launch = settings.pop("launch", LaunchSettings())
-    assert isinstance(launch, LaunchSettings)
-    with ExitStack() as stack:
-        blocks = ("alone", *IN_ONE_GROUP)
-        together = stack.enter_context(group(point("mpi", **settings), data, blocks, launch))
-        takers: dict[str, tuple[Turns | Published, str]] = {name: (together, name) for name in blocks}
-        for name in WITH_SERVERS:
-            own = stack.enter_context(group(point("mpi", name, **settings), data, [name], launch))
-            takers[name] = (own, name)
-        return rounds_of(takers, rounds)
+def page(claims: list[Claim], links: str, rounds: int, load_before: float) -> str:
+    """docs/benchmarks-engines.md: the tables with machine, versions and protocol."""
+    return f"""# Benchmarks of launchers and strategies
+
+Made by `make bench` on {time.strftime("%Y-%m-%d")}. Load average of the machine before it began: {load_before:.2f}.
+
+{table(claims)}
+
+## Strategies over slow links
+
+A step of two ranks, one on each of two hosts, as a multiple of one rank's step. The hosts are network namespaces of
+this machine, their links shaped by tc; ranks are not pinned, since both hosts have the same cores. With
+`parameter-server` both ranks are on one host, and server and coordinator on the other.
+
+{links}
+
+## How it was measured
+
+{machine_lines()}
+- Protocol: `cnn-690k`, {BATCH_PER_RANK} samples per rank, blocks of {BLOCK} steps. Every group of ranks was started by
+  its own launcher and sleeps while another has its turn; all take their turn once a round. {3 * rounds} rounds for
+  launchers, {2 * rounds} for strategies and the published program, {rounds} over links. Beside each ratio of medians
+  stands the interval of the ratios within rounds (docs/glossary.md: interval).
+- `parameter-server` has a server and a coordinator beside its two ranks, on the same two cores.
+- The published program is written afresh from its description (bench/peers/published_mpi.py), in an environment of its
+  own.
+"""
 
 
-class Published:
-    """The published program, in an environment of its own."""
-
-    def __init__(self, data: Path) -> None:
-        python = environment()
-        self._folder = Path(tempfile.mkdtemp(prefix="paceline-published-"))
-        self._turns = TurnFolder(self._folder)
-        program = Path(__file__).parent / "peers" / "published_mpi.py"
-        command = [str(python.with_name("mpiexec")), "-n", "2", str(python), str(program), str(self._folder), str(data)]
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        self._alive = threading.Thread(target=self._process.wait)
-        self._alive.start()
-
-    def take(self, block: str, steps: int) -> float:
-        self._turns.ask(Turn(block, steps))
-        return self._turns.await_answer(self._alive)
-
-    def close(self) -> None:
-        self._turns.ask(Turn("", 0))
-        try:
-            self._process.wait(30)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-        self._alive.join()
-        shutil.rmtree(self._folder, ignore_errors=True)
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.engines")
+    parser.add_argument("--rounds", type=int, default=5, help="how often all take their turn (default 5)")
+    parser.add_argument("--write", action="store_true", help="keep the tables in docs/benchmarks-engines.md")
+    options = parser.parse_args()
+    load_before = os.getloadavg()[0]
+    data = prepare(DataSettings(dataset="mnist"), base=Path()).folder
+    claims = launcher_claims(data, options.rounds)
+    claims += strategy_claims(strategies(data, 2 * options.rounds))
+    claims += published_claims(data, 2 * options.rounds)
+    print(table(claims), flush=True)
+    links = link_table(data, options.rounds)
+    print(links)
+    if options.write:
+        written = Path(__file__).parents[1] / "docs" / "benchmarks-engines.md"
+        written.write_text(page(claims, links, options.rounds, load_before))
+    return 0 if all(claim.met for claim in claims) else 1
 
 
-def against_published(data: Path, rounds: int) -> Seconds:
-    """Two ranks of ours, and two of the published program: the same network, the same batch."""
-    published = Published(data)
-    try:
-        with group(point("mpi"), data, ["ddp", "mpi-reduce-broadcast-pickled"]) as ours:
-            takers: dict[str, tuple[Turns | Published, str]] = {
-                "ddp": (ours, "ddp"),
-                "mpi-reduce-broadcast-pickled": (ours, "mpi-reduce-broadcast-pickled"),
-                "published": (published, "published"),
-            }
-            return rounds_of(takers, rounds)
-    finally:
-        published.close()
-
-
-@contextmanager
-def two_hosts() -> Iterator[NetHosts]:
-    """Hosts that are network namespaces of this machine, as the tests have them: root's to make."""
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-    from net_hosts import NetHosts
-
-    with tempfile.TemporaryDirectory(prefix="paceline-hosts-") as folder:
-        hosts = NetHosts(Path(folder))
-        try:
-            hosts.up()
-            yield hosts
-        finally:
-            hosts.down()
-
-
-def over_links(data: Path, rounds: int, rates: Sequence[str]) -> dict[str, Seconds]:
-    """The strategies with one rank on each of two hosts, for every rate of the links between them."""
-    found = {}
-    with two_hosts() as hosts:
-        for rate in rates:
-            with hosts.shaped(rate):
-                found[rate] = strategies(data, rounds, hosts=2, pin=False, launch=hosts.settings)
-    return found
-
-
-def environment() -> Path:
-    """The Python of the published program's environment, which is made when it is first needed."""
-    python = ENVIRONMENT / "bin" / "python"
-    if not python.exists():
-        venv.create(ENVIRONMENT, with_pip=True)
-        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*install, "--requirement", str(REQUIREMENTS)], check=True, stdout=sys.stderr)
-    return python
+if __name__ == "__main__":
+    sys.exit(main())

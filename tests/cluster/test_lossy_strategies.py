@@ -25,10 +25,10 @@ from paceline.identity import in_ci
 from paceline.launch.local import LocalLauncher
 from paceline.records.study import DataSettings, ModelSettings, TrainSettings
 
-DATA = DataSettings(dataset="fashion-mnist", train_samples=10_000)
+DATA = DataSettings(dataset="fashion-mnist", train_samples=30_000)
 # A single hidden layer: it learns this in seconds, and PowerSGD compresses nearly all of it.
 MODEL = ModelSettings(name="mlp", options={"layers": 1, "neurons": 128, "dropout": 0.0})
-TRAIN = {"optimizer": "adam", "lr": 0.001, "batch_global": 64, "epochs": 5, "precision": "float32"}
+TRAIN = {"optimizer": "adam", "lr": 0.0005, "batch_global": 128, "epochs": 4, "precision": "float32"}
 
 
 @pytest.fixture(scope="module")

@@ -64,7 +64,7 @@ def one_process(digits: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     alone.close()
 
 
-@pytest.mark.parametrize(("optimizer", "servers"), [("adam", 1), ("adam", 2), ("sgd", 2)])
+@pytest.mark.parametrize(("optimizer", "servers"), [("sgd", 1), ("adam", 2)])
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 @pytest.mark.parametrize("batches", [gate.EVEN, gate.UNEVEN], ids=["even", "uneven"])
 def test_synchronous_servers_follow_one_process(
@@ -134,18 +134,6 @@ def test_the_bound_on_staleness_is_kept_and_reached(pool, digits, tmp_path):
 def test_without_a_bound_it_would_be_exceeded(pool, digits, tmp_path):
     for counts in staleness(pool, digits, tmp_path, 1000):
         assert len(counts) - 1 > 3
-
-
-def test_asynchronous_training_is_as_accurate(pool, digits, tmp_path):
-    train = {"epochs": 12, "precision": "float32", "lr": 0.003}
-    settings = gate.with_model(tmp_path, gate.SMALL, {"data": {"train_samples": None}, "train": train})
-    accuracies = []
-    for crew, strategy in ((Crewed(pool, 2, 1), SYNC), (Crewed(pool, 2, 1, staleness=4), ASYNC)):
-        folder = str(tmp_path / strategy)
-        answers = crew.run("train", folder=folder, data=digits, settings={**settings, "strategy": strategy})
-        accuracies.append(answers[0]["accuracy"])
-    assert min(accuracies) > 0.9, "nothing was learned, so nothing was compared"
-    assert accuracies[1] >= accuracies[0] - 0.01
 
 
 @pytest.mark.parametrize("strategy", [SYNC, ASYNC])

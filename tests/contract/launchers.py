@@ -38,6 +38,8 @@ class Kind:
     """Whether a launch takes seconds: variations of a case are then left out."""
     beyond_loopback: str = ""
     """Name of a program that listens on every interface and cannot be told otherwise."""
+    gives_cores: bool = True
+    """Whether it says which core is whose; a scheduler does that itself."""
     needs: str = ""
     """A program that has to be there."""
 
@@ -52,7 +54,10 @@ LAUNCHERS: dict[str, Kind] = {
         needs=OPENMPI,
     ),
     "slurm": Kind(
-        lambda command, cluster: SlurmLauncher(command, cluster.settings), fixture="slurm_cluster", slow=True
+        lambda command, cluster: SlurmLauncher(command, cluster.settings),
+        fixture="slurm_cluster",
+        slow=True,
+        gives_cores=False,
     ),
     "ray": Kind(lambda command, cluster: RayLauncher(command, cluster.settings), fixture="ray_cluster", slow=True),
 }

@@ -71,8 +71,9 @@ def test_progress_begins_at_startup_and_never_goes_back(make, tmp_path):
     heard = [progress for progress in heard if not progress.phase.startswith("queued")]
     assert (heard[0].step, heard[0].phase) == (0, "startup")
     assert [progress.step for progress in heard] == sorted(progress.step for progress in heard)
-    assert {progress.total_steps for progress in heard} == {0, 60}
-    assert heard[-1].step > 30
+    assert {progress.total_steps for progress in heard} <= {0, 60}
+    assert heard[-1].total_steps == 60
+    assert 0 < heard[-1].step <= 60
 
 
 @variation
@@ -84,14 +85,13 @@ def test_an_error_in_a_listener_ends_the_run(make, tmp_path):
         launch(tmp_path, manifest(point(2)), make(*ENDLESS), progress=listener)
 
 
+@pytest.mark.parametrize("kind", [name for name, kind in LAUNCHERS.items() if kind.gives_cores])
 def test_ranks_keep_to_the_cores_that_the_placement_gave_them(make, tmp_path):
     launcher = make()
     usable = os.sched_getaffinity(0)
     where = point(len(usable))
     placed = launcher.placement(where)
     assert placed.text
-    if placed.cores is None:
-        pytest.skip(placed.text)
     assert not placed.oversubscribed
     outcome = launch(tmp_path, manifest(where, placed.cores), launcher)
     assert [set(report.affinity) for report in outcome.reports] == [set(own) for own in placed.cores]

@@ -1,12 +1,16 @@
 """A study is killed with SIGKILL, again and again, and started again: nothing finished is lost, doubled or mixed up."""
 
 import contextlib
+import json
 import os
 import random
+import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
 
+import light_study
 import psutil
 import pytest
 from light_study import Studies
@@ -176,6 +180,20 @@ def test_a_kill_leaves_no_rank_and_keeps_the_number_of_the_attempt(studies: Stud
     assert studies.execute(**told) == 0
     assert read_record(path, Manifest).attempt == 2
     assert sorted(Witness(told).attempts().values()) == [1, 1, 1, 2]
+
+
+def test_20_studies_at_once_all_finish_and_leave_nothing(told: dict, tmp_path: Path) -> None:
+    """Each in its own folder, with one cache for all: they make the data once and no two get one address."""
+    folders = [tmp_path / f"study-{number}" for number in range(20)]
+    started = [
+        subprocess.Popen([sys.executable, light_study.__file__, json.dumps(told | {"folder": folder}, default=str)])
+        for folder in folders
+    ]
+    assert [process.wait(120) for process in started] == [0] * 20
+    for folder in folders:
+        assert len(list(folder.glob("points/*/runs/*/result.json"))) == 4
+        assert not [path for path in folder.rglob("*") if path.name == "lock" or path.suffix in (".tmp", ".store")]
+    assert not ranks_of(told["ledger"])
 
 
 def ranks_of(ledger: Path) -> list[int]:

@@ -55,3 +55,13 @@ def leave() -> None:
 
         if MPI.Is_initialized() and not MPI.Is_finalized():
             MPI.Finalize()
+
+
+def ended() -> bool:
+    """Whether MPI was started and ended. MPICH tells its mpiexec so only when the process exits in order, and one that
+    is told nothing takes the process for lost and kills the others."""
+    if "mpi4py.MPI" not in sys.modules:
+        return False
+    from mpi4py import MPI
+
+    return MPI.Is_finalized()

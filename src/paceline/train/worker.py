@@ -20,6 +20,7 @@ from paceline.identity import Identity, this_rank
 from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import STOPPED, Manifest, RankReport
+from paceline.train import mpi
 
 
 def main() -> int:
@@ -71,5 +72,7 @@ if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
+    if mpi.ended():
+        sys.exit(code)
     # All that matters is on the disk: taking torch apart in order would only cost time.
     os._exit(code)
