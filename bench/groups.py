@@ -1,13 +1,15 @@
 """What launchers and strategies cost, and the published program beside ours: groups of ranks that take turns.
 
 Every group is started by the launcher it stands for, does the same steps of `cnn-690k`, 128 samples per rank, and
-sleeps while another has its turn (bench/turns.py). A step's cost is told as a ratio to the group it is compared with
-in the same round.
+sleeps while another has its turn (bench/turns.py). Two groups that do the same differ by several per cent, all
+through their lives, with where their memory happens to lie: so everything is started afresh several times, and each
+start gives one ratio.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -17,18 +19,21 @@ import venv
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 from bench.turns import COMMAND, Turn, TurnFolder, Turns
 from paceline import catalog
+from paceline.analyze.stats import median_interval
+from paceline.records.results import Interval
 from paceline.records.study import DataSettings, LaunchSettings, ModelSettings, Point, TrainSettings
 
 if TYPE_CHECKING:
     from net_hosts import NetHosts
 
 BATCH_PER_RANK = 128
-BLOCK = 12
-"""Steps of one block: about a second."""
+BLOCK = 4
+"""Steps of one block: a third of a second, so that what is compared sees the same noise."""
 REQUIREMENTS = Path(__file__).parent / "peers" / "published-requirements.txt"
 ENVIRONMENT = Path(__file__).parent / "peers" / ".venv"
 TESTS = Path(__file__).parents[1] / "tests"
@@ -81,20 +86,31 @@ def group(
 
 
 def rounds_of(takers: Mapping[str, tuple[Turns | Published, str]], rounds: int) -> Seconds:
-    """Seconds of a step of each: all take their turn once a round, in an order that is turned round each time."""
+    """Seconds of a step of each: all take their turn once a round, in an order of its own."""
     for taker, block in takers.values():
         taker.take(block, 5)
     seconds: Seconds = {name: [] for name in takers}
-    for number in range(rounds):
-        for name in takers if number % 2 else reversed(takers):
+    chance = random.Random(rounds)
+    for _ in range(rounds):
+        for name in chance.sample(list(takers), len(takers)):
             taker, block = takers[name]
             seconds[name].append(taker.take(block, BLOCK) / BLOCK)
     return seconds
 
 
+def ratios(starts: Sequence[Seconds], base: str) -> dict[str, Interval]:
+    """A step of each against that of `base`: the median over starts of the ratio of medians."""
+    return {
+        name: median_interval([median(start[name]) / median(start[base]) for start in starts])
+        for name in starts[0]
+        if name != base
+    }
+
+
 def launchers(data: Path, rounds: int) -> Seconds:
     """The same steps under every launcher that this machine has; `local` is what they are measured against."""
     kinds = {name: (name, LaunchSettings()) for name in ("local", "torchrun", "ray")}
+    kinds["local, again"] = ("local", LaunchSettings())
     kinds["mpi (MPICH)"] = ("mpi", LaunchSettings())
     if shutil.which("mpiexec.openmpi"):
         kinds["mpi (Open MPI)"] = ("mpi", LaunchSettings(mpiexec="mpiexec.openmpi"))
@@ -109,11 +125,11 @@ def launchers(data: Path, rounds: int) -> Seconds:
 
 
 def strategies(data: Path, rounds: int, **settings: object) -> Seconds:
-    """Every strategy at two ranks, and one rank alone, the ideal: all in one run."""
+    """Every strategy at two ranks, and one rank alone, the ideal: all in one run. And two that never talk."""
     launch = settings.pop("launch", LaunchSettings())
     assert isinstance(launch, LaunchSettings)
     with ExitStack() as stack:
-        blocks = ("alone", *IN_ONE_GROUP)
+        blocks = ("alone", "apart", *IN_ONE_GROUP)
         together = stack.enter_context(group(point("mpi", **settings), data, blocks, launch))
         takers: dict[str, tuple[Turns | Published, str]] = {name: (together, name) for name in blocks}
         for name in WITH_SERVERS:
@@ -198,6 +214,8 @@ def two_hosts() -> Iterator[NetHosts]:
 
 def over_links(data: Path, rounds: int, rates: Sequence[str]) -> dict[str, Seconds]:
     """The strategies with one rank on each of two hosts, for every rate of the links between them."""
+    # Left alone, MPICH sees that its two hosts are one machine, and goes through its memory.
+    os.environ |= {"UCX_TLS": "tcp,self", "FI_PROVIDER": "tcp"}
     found = {}
     with two_hosts() as hosts:
         for rate in rates:

@@ -1,6 +1,7 @@
 """One rank of a group that waits for its turn: stands in for the worker under any launcher (bench/turns.py).
 
-A block is named after a strategy, or "alone": one rank's own step, while the others sleep.
+A block is named after a strategy, or "alone": one rank's own step, while the others sleep; or "apart": all ranks take
+steps of their own at the same time and tell each other nothing.
 """
 
 from __future__ import annotations
@@ -16,16 +17,19 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))  # started as a file, on any host, from any folder
 
 from paceline import catalog
-from paceline.guard import pin, tie_to_parent
+from paceline.guard import keep_freed_memory, pin, tie_to_parent
 from paceline.identity import Identity, this_rank
 from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
 
+SOLO = ("alone", "apart")
+
 
 def main() -> None:
     identity = this_rank()
     tie_to_parent(identity)
+    keep_freed_memory()
     folder = RunFolder(Path(sys.argv[1]))
     manifest = read_record(folder.manifest, Manifest)
     if manifest.cores is not None:
@@ -54,7 +58,7 @@ def take_turns(identity: Identity, folder: RunFolder, manifest: Manifest) -> Non
     roll_call.hold(identity, folder, manifest, device)
     names = json.loads((folder.path / "blocks.json").read_text())
     ranks = {name: block(name, identity, folder, manifest) for name in names}
-    peers = next(strategy for name, (strategy, _) in ranks.items() if name != "alone").peers
+    peers = next(strategy for name, (strategy, _) in ranks.items() if name not in SOLO).peers
     turns, told = TurnFolder(folder.path), torch.zeros(2, dtype=torch.int64)
     while True:
         if identity.rank == 0:
@@ -81,15 +85,16 @@ def block(name: str, identity: Identity, folder: RunFolder, manifest: Manifest) 
     from paceline.train.reading import hold
     from paceline.train.session import Session
 
-    alone = name == "alone"
+    solo = name in SOLO
     options = catalog.strategy_options(name)
-    point = replace(manifest.point, ranks=1) if alone else replace(manifest.point, strategy=name, options=options)
-    me = replace(identity, rank=0, size=1) if alone else identity
+    point = replace(manifest.point, ranks=1) if solo else replace(manifest.point, strategy=name, options=options)
+    me = replace(identity, rank=0, size=1) if solo else identity
     place = RunFolder(folder.path / f"{name}-{identity.rank}")
     session = Session(me, place, replace(manifest, point=point), time.monotonic_ns())
     rank = session.rank(hold(Path(manifest.data_folder), point, me.rank))
     rank.model.train()
-    steps: Callable[[int], None] = our_steps(rank) if not alone or identity.rank == 0 else lambda count: None
+    sleeps = name == "alone" and identity.rank != 0
+    steps: Callable[[int], None] = (lambda count: None) if sleeps else our_steps(rank)
     return rank.strategy, steps
 
 

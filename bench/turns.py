@@ -4,7 +4,7 @@
     turns.take("flat", steps)               seconds that a block took: the others sleep meanwhile
     turns.close()                           lets them end
 
-A turn is told through a file of the run folder, `turn-0007`, which rank 0 looks for 200 times a second and
+A turn is told through a file of the run folder, `turn-0007`, which rank 0 looks for 20 times a second and
 answers with `turn-0007.json`. Ranks of any launcher, host and environment can so take part in one interleaved run.
 """
 
@@ -26,6 +26,8 @@ from paceline.records.study import LaunchSettings, Point
 
 COMMAND = (sys.executable, str(Path(__file__).with_name("turn_rank.py")))
 PATIENCE_S = 300.0
+LOOK_S = 0.05
+"""Between two looks for a turn or an answer. Those who wait must not take time from those who work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +54,13 @@ class TurnFolder:
         while not self._answered().exists():
             if not alive.is_alive() or time.monotonic() > deadline:
                 raise RuntimeError(f"The ranks in {self.path} did not answer: see {self.path / 'logs'}")
-            time.sleep(0.005)
+            time.sleep(LOOK_S)
         return json.loads(self._answered().read_text())
 
     def await_turn(self) -> Turn:
         self._number += 1
         while not self._asked().exists():
-            time.sleep(0.005)
+            time.sleep(LOOK_S)
         return Turn(*json.loads(self._asked().read_text()))
 
     def answer(self, seconds: float) -> None:

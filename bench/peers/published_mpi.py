@@ -82,7 +82,7 @@ def main() -> None:
         asked = folder / f"turn-{number:04d}"
         # The file is looked for by every process: waiting in MPI would keep a core busy that others are timed on.
         while not asked.exists():
-            time.sleep(0.005)
+            time.sleep(0.05)
         block, count = json.loads(asked.read_text())
         started = time.perf_counter()
         training.steps(count)

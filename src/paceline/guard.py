@@ -1,4 +1,4 @@
-"""The first thing a rank does, before torch loads: tie its life to its launcher's, take its cores.
+"""The first thing a rank does, before torch loads: tie its life to its launcher's, take its cores, keep its memory.
 
     launcher forks ──▶ interpreter starts ──▶ prctl ──▶ compare parents ──▶ the rank's work
          └─ killed here: the comparison ends the rank ──┘        └─ killed here: the kernel does
@@ -20,6 +20,9 @@ from paceline.errors import RunError
 from paceline.identity import Identity
 
 _PR_SET_PDEATHSIG = 1
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_MEMORY_KEPT = (1 << 30, 1 << 25)
+"""Bytes up to which an allocation is kept for the next one; older versions of glibc take no more than the second."""
 _POLL_S = 0.2
 
 
@@ -53,6 +56,17 @@ def pin(cores: tuple[int, ...] | None) -> None:
             right="They could be used when the run was started: the cores of this process were changed since.",
             next="Run the same command again, or with --set run.pin=false.",
         ) from error
+
+
+def keep_freed_memory() -> None:
+    """Let this process keep what it frees, where its C library is glibc.
+
+    Left alone, glibc hands the large tensors of a step back to the kernel, which clears every page of them anew in the
+    next: 6,000 to 9,000 page faults and a sixth of the time of a step of `cnn-690k`. The peak stays what it was.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None and any(mallopt(_M_MMAP_THRESHOLD, limit) for limit in _MEMORY_KEPT):
+        mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def _signal_on_parent_death() -> bool:

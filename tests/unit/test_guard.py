@@ -1,5 +1,6 @@
 """The rank's side of not outliving its launcher, and of keeping to its cores. The kills are in tests/faults."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -79,3 +80,26 @@ def test_a_pinned_rank_keeps_to_its_cores():
 def test_cores_that_are_gone_are_refused_with_a_sentence():
     with pytest.raises(RunError, match="cannot have cores 1023"):
         guard.pin((1023,))
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library is not glibc")
+def test_memory_that_is_freed_is_kept_for_the_next_time():
+    code = (
+        "import resource\n"
+        "def faults(): return resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "libc = ctypes.CDLL(None)\n"
+        "libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]\n"
+        "libc.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]\n"
+        "def use(size):\n"
+        "    memory = libc.malloc(ctypes.c_size_t(size))\n"
+        "    libc.memset(memory, 1, size)\n"
+        "    libc.free(memory)\n"
+        "{keep}\n"
+        "for _ in range(3): use(100 << 20)\n"
+        "before = faults()\n"
+        "for _ in range(3): use(100 << 20)\n"
+        "print(faults() - before)\n"
+    )
+    left_alone = child(code.replace("{keep}", ""), os.getpid())
+    kept = child(code.replace("{keep}", "guard.keep_freed_memory()"), os.getpid())
+    assert int(left_alone.stdout) > 10 * int(kept.stdout) + 100

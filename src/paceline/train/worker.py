@@ -15,7 +15,7 @@ from pathlib import Path
 # Nothing heavy may be imported before the rank is tied to its parent and pinned to its cores:
 # torch sizes its thread pools when it is loaded.
 from paceline.errors import PacelineError
-from paceline.guard import pin, tie_to_parent
+from paceline.guard import keep_freed_memory, pin, tie_to_parent
 from paceline.identity import Identity, this_rank
 from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder
@@ -28,6 +28,7 @@ def main() -> int:
     started_at_ns = time.monotonic_ns()
     identity = this_rank()
     tie_to_parent(identity)
+    keep_freed_memory()
     folder = RunFolder(Path(sys.argv[1]))
     manifest = read_record(folder.manifest, Manifest)
     if manifest.cores is not None:
