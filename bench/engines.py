@@ -16,7 +16,7 @@ from bench.groups import BATCH_PER_RANK, BLOCK, against_published, launchers, ov
 from paceline.data.store import prepare
 from paceline.records.study import DataSettings
 
-ROUNDS = 8
+ROUNDS = 5
 LINK_STARTS, LINK_ROUNDS = 2, 3
 """Over slow links a step takes seconds, and differs by more than any noise."""
 

@@ -246,10 +246,16 @@ def _script(directives: Sequence[str], first: Sequence[str], plan: JobPlan, star
     lines = [shell, *directives, "", *first]
     lines += [f"module load {shlex.quote(module)} || exit 1" for module in plan.settings.modules]
     lines += [
-        f"trap {shlex.quote(f'touch {notice}')} USR1 TERM",
+        f"trap {shlex.quote(f'touch {notice}; warned=1')} USR1 TERM",
         f"{shlex.join((*start, *plan.keeper))} &",
-        'wait "$!"; code=$?',
-        'while kill -0 "$!" 2>/dev/null; do wait "$!"; code=$?; done',
+        # A warning ends `wait` with a code above 128, even where the ranks have ended: then it is asked again. That it
+        # knows no more, 127, means that what it said before was theirs.
+        "code=127",
+        "while :; do",
+        '    warned=; wait "$!"; ended=$?',
+        '    [ "$ended" = 127 ] || code=$ended',
+        '    [ "$ended" -gt 128 ] && [ -n "$warned" ] || break',
+        "done",
         'exit "$code"',
     ]
     return "\n".join(lines) + "\n"

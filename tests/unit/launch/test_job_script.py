@@ -2,12 +2,13 @@
 
 import shlex
 import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from light_launch import point
+from light_launch import point, wait_for
 from paceline.errors import RequestError
 from paceline.launch.job_script import JobPlan, check_slurm, pbs_script, seconds, slurm_script
 from paceline.launch.pbs import PbsLauncher
@@ -107,7 +108,7 @@ def test_mpiexec_starts_the_ranks_where_it_is_asked_to_and_the_script_is_warned_
     text = script(point(4), start="mpiexec")
     assert started(text) == ["mpiexec", "-n", "4", "python", "keep it"]
     assert '--signal="B:USR1@60"' in directives(text)
-    assert ["trap", "touch /data/run/ranks/notice", "USR1", "TERM"] in commands(text)
+    assert ["trap", "touch /data/run/ranks/notice; warned=1", "USR1", "TERM"] in commands(text)
 
 
 def test_without_grace_nobody_is_warned():
@@ -197,7 +198,7 @@ def test_a_hostile_folder_stays_one_word_everywhere(tmp_path):
     subprocess.run(["bash", "-c", text], cwd=tmp_path, capture_output=True, timeout=20, check=False)
     assert not list(tmp_path.rglob("hacked"))
     assert shlex.split(next(line for line in text.splitlines() if line.startswith("trap")))[1] == (
-        f"touch {shlex.quote(str(folder.path / 'ranks' / 'notice'))}"
+        f"touch {shlex.quote(str(folder.path / 'ranks' / 'notice'))}; warned=1"
     )
 
 
@@ -206,7 +207,7 @@ def test_the_shells_part_passes_warnings_on_and_keeps_the_exit_code(tmp_path):
     folder.ranks.mkdir(parents=True)
     # Stands in for mpiexec: takes "-n 1", and then is a rank that leaves when it finds the notice.
     fake = tmp_path / "mpiexec"
-    fake.write_text('#!/bin/bash\nwhile [ ! -e "$4" ]; do sleep 0.05; done; exit 75\n')
+    fake.write_text('#!/bin/bash\ntouch "$0.begun"; while [ ! -e "$4" ]; do sleep 0.05; done; exit 75\n')
     fake.chmod(0o755)
     plan = JobPlan(
         name="x",
@@ -218,9 +219,10 @@ def test_the_shells_part_passes_warnings_on_and_keeps_the_exit_code(tmp_path):
     path = tmp_path / "job.sh"
     path.write_text(slurm_script(point(1), plan))
     with subprocess.Popen(["bash", str(path)]) as job:
+        assert wait_for((tmp_path / "mpiexec.begun").exists, 60)
         while job.poll() is None:
-            subprocess.run(["sleep", "0.2"], check=True)
             job.send_signal(10)  # SIGUSR1, again and again: each ends a `wait`
+            time.sleep(0.002)
         assert job.returncode == 75
 
 
