@@ -17,7 +17,7 @@ from paceline.identity import forwarded_environment, interface_address
 from paceline.launch import machine
 from paceline.launch.base import Placement
 from paceline.launch.kept import Program, tethered
-from paceline.launch.placement import check_memory, placement_of
+from paceline.launch.placement import check_memory, placement_here
 from paceline.records.study import LaunchSettings, Point
 from paceline.units import counted
 
@@ -96,17 +96,7 @@ def placed(point: Point, settings: LaunchSettings) -> Placement:
     Assumes that the hosts have as many cores as this one.
     """
     hosts, shares = hosts_of(point, settings), ranks_on(point)
-    found = [
-        placement_of(
-            point,
-            range(own[0], own[-1] + 1),
-            processors=machine.processors(),
-            quota=machine.cgroup_limits().cpus,
-            can_pin=machine.can_pin(),
-        )
-        for own in shares
-        if own
-    ]
+    found = [placement_here(point, range(own[0], own[-1] + 1)) for own in shares if own]
     if point.hosts == 1 and is_here(hosts[0]):
         return found[0]
     who = f"{point.processes} processes" if point.servers else counted(point.processes, "rank")

@@ -26,11 +26,10 @@ from pathlib import Path
 from paceline.errors import PacelineError, RunError
 from paceline.guard import pin, tie
 from paceline.identity import Identity, kept_environment, this_rank
-from paceline.launch import machine
 from paceline.launch.base import WORKER
 from paceline.launch.child import library_environment, opened_log, python
 from paceline.launch.lost import answer, question
-from paceline.launch.placement import placement_of
+from paceline.launch.placement import placement_here
 from paceline.records import roles
 from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder
@@ -190,13 +189,7 @@ def _check(me: Identity, manifest: Manifest) -> None:
 def _cores(me: Identity, point: Point) -> tuple[int, ...] | None:
     """The cores of this rank among those that its host, or the program above, leaves to it."""
     first = me.rank - me.local_rank
-    found = placement_of(
-        point,
-        range(first, first + me.local_size),
-        processors=machine.processors(),
-        quota=machine.cgroup_limits().cpus,
-        can_pin=machine.can_pin(),
-    )
+    found = placement_here(point, range(first, first + me.local_size))
     return None if found.cores is None else found.cores[me.local_rank]
 
 

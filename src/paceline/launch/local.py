@@ -29,7 +29,7 @@ from paceline.identity import inherited_environment, local_environment
 from paceline.launch import machine
 from paceline.launch.base import WORKER, Outcome, Placement, Progress, clear_attempt, ignore
 from paceline.launch.child import library_environment, opened_log, python
-from paceline.launch.placement import check_memory, placement_of
+from paceline.launch.placement import check_memory, placement_here
 from paceline.launch.supervise import Watch, end_ranks, interruptible
 from paceline.records import roles
 from paceline.records.folder import RunFolder
@@ -48,13 +48,7 @@ class LocalLauncher:
 
     def placement(self, point: Point) -> Placement:
         """Where the ranks of a point would run, with the reason."""
-        return placement_of(
-            point,
-            range(point.processes),
-            processors=machine.processors(),
-            quota=machine.cgroup_limits().cpus,
-            can_pin=machine.can_pin(),
-        )
+        return placement_here(point, range(point.processes))
 
     def check(self, point: Point) -> None:
         """Raise RequestError where there is not even the memory to start the ranks of a point."""

@@ -17,6 +17,7 @@ import itertools
 from collections.abc import Sequence
 
 from paceline.errors import RequestError
+from paceline.launch import machine
 from paceline.launch.base import Placement
 from paceline.launch.machine import Processor, usable_count
 from paceline.records import roles
@@ -25,6 +26,17 @@ from paceline.units import bytes_text, counted
 
 RANK_BYTES = 300_000_000
 """What a rank takes before its model and data: Python, torch and the libraries under it."""
+
+
+def placement_here(point: Point, processes: range) -> Placement:
+    """Where those processes of a point go that run on this host."""
+    return placement_of(
+        point,
+        processes,
+        processors=machine.processors(),
+        quota=machine.cgroup_limits().cpus,
+        can_pin=machine.can_pin(),
+    )
 
 
 def placement_of(

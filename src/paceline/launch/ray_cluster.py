@@ -24,7 +24,7 @@ from paceline.launch import machine
 from paceline.launch.base import Outcome, Placement, Progress, ignore
 from paceline.launch.child import python
 from paceline.launch.kept import Program, run_kept
-from paceline.launch.placement import check_memory, placement_of
+from paceline.launch.placement import check_memory, placement_here
 from paceline.launch.ray_nodes import Node, check_room, lost_file
 from paceline.records.codec import from_plain, plain
 from paceline.records.folder import RunFolder
@@ -52,13 +52,7 @@ class RayLauncher:
     def placement(self, point: Point) -> Placement:
         """Where the ranks of a point would run; which cores on a node elsewhere is decided there."""
         if _on_this_machine(self._settings.ray_address) and point.hosts == 1:
-            return placement_of(
-                point,
-                range(point.processes),
-                processors=machine.processors(),
-                quota=machine.cgroup_limits().cpus,
-                can_pin=machine.can_pin(),
-            )
+            return placement_here(point, range(point.processes))
         how = "spread over" if self._settings.spread else "packed onto at most"
         text = f"{counted(point.processes, 'rank')} × {counted(point.threads, 'thread')} {how} "
         text += f"{counted(point.hosts, 'node')} of the Ray cluster at {self._settings.ray_address}"

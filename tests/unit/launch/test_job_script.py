@@ -222,7 +222,7 @@ def test_the_shells_part_passes_warnings_on_and_keeps_the_exit_code(tmp_path):
         assert wait_for((tmp_path / "mpiexec.begun").exists, 60)
         while job.poll() is None:
             job.send_signal(10)  # SIGUSR1, again and again: each ends a `wait`
-            time.sleep(0.002)
+            time.sleep(0.2)
         assert job.returncode == 75
 
 
