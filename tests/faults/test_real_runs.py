@@ -6,11 +6,13 @@ import json
 import os
 import random
 import signal
+import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
@@ -20,6 +22,7 @@ from paceline.records.folder import RunFolder
 from paceline.records.pulse import pulse
 from paceline.records.run import RankReport, RunResult
 from paceline.records.spans import read_spans
+from paceline.records.trace import SPAN_KINDS
 
 FAULTS = int(os.environ.get("FAULTS", "1"))
 STUDY = """
@@ -216,8 +219,16 @@ def test_the_ledger_of_a_real_run_sums_to_its_wall_time_and_shows_a_delay_as_wai
         assert sum(book.values()) == pytest.approx(result.wall_s, rel=1e-9)
     delay_s = 0.02 * result.steps
     assert books[0]["comm-wait"] > 0.6 * delay_s, "the prompt rank waits for the delayed one"
-    assert books[1]["comm-wait"] < 0.4 * books[0]["comm-wait"]
     assert books[1]["forward"] > 0.9 * delay_s
+    # In the median: what else a busy machine does to a rank, a slow disk at a checkpoint first of all, is waiting too.
+    prompt, late = (_issued_in_steps(trace) for trace in traces)
+    assert statistics.median(late[which] - prompt[which] for which in late) > 0.6 * 0.02e9
+
+
+def _issued_in_steps(trace):
+    """When a rank issued each collective of its steps, by group and number."""
+    of_steps = np.flatnonzero((trace.kind == SPAN_KINDS.index("collective")) & (trace.step >= 0))
+    return {(trace.group[at], int(trace.sequence[at])): int(trace.start_ns[at]) for at in of_steps}
 
 
 def test_json_is_one_object_and_nothing_else(tmp_path):

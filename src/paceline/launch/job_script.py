@@ -241,21 +241,21 @@ def _select(point: Point, settings: LaunchSettings) -> str:
 
 def _script(directives: Sequence[str], first: Sequence[str], plan: JobPlan, start: tuple[str, ...]) -> str:
     """The whole: directives, then modules, then the ranks in the background, so that a warning is heard."""
-    notice = shlex.quote(str(plan.folder.path.resolve() / "ranks" / "notice"))
+    folder = RunFolder(plan.folder.path.resolve())
+    notice, code = shlex.quote(str(folder.notice)), shlex.quote(str(folder.exit_code))
     shell = "#!/bin/bash -l" if plan.settings.modules else "#!/bin/bash"  # modules are a matter of login shells
     lines = [shell, *directives, "", *first]
     lines += [f"module load {shlex.quote(module)} || exit 1" for module in plan.settings.modules]
     lines += [
-        f"trap {shlex.quote(f'touch {notice}; warned=1')} USR1 TERM",
-        f"{shlex.join((*start, *plan.keeper))} &",
-        # A warning ends `wait` with a code above 128, even where the ranks have ended: then it is asked again. That it
-        # knows no more, 127, means that what it said before was theirs.
-        "code=127",
-        "while :; do",
-        '    warned=; wait "$!"; ended=$?',
-        '    [ "$ended" = 127 ] || code=$ended',
-        '    [ "$ended" -gt 128 ] && [ -n "$warned" ] || break',
-        "done",
-        'exit "$code"',
+        f"trap {shlex.quote(f'touch {notice}')} USR1 TERM",
+        # The code goes through a file: `wait` forgets it where a warning comes as the ranks end.
+        "{",
+        "    trap : USR1 TERM",
+        f"    {shlex.join((*start, *plan.keeper))}",
+        f'    echo "$?" >{code}',
+        "} &",
+        'while kill -0 "$!" 2>/dev/null; do wait "$!"; done',
+        f'read -r code <{code} && exit "$code"',
+        "exit 1",
     ]
     return "\n".join(lines) + "\n"

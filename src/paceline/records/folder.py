@@ -78,6 +78,11 @@ class RunFolder:
         return self.ranks / "notice"
 
     @property
+    def exit_code(self) -> Path:
+        """Written by a job's script for itself: what srun or mpiexec ended with."""
+        return self.ranks / "exit-code"
+
+    @property
     def job(self) -> Path:
         return self.path / "job.json"
 
