@@ -22,11 +22,12 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-# What ranks are put to work with besides this machine's own processes; a study needs it only where it asks for it.
+# What ranks are put to work with besides this machine's own processes, and frameworks whose scripts are tested: a study
+# needs them only where it asks for them.
 engines: $(VENV)/engines
 
 $(VENV)/engines: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,mpi,ray]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,mpi,ray,frameworks]'
 	@touch $@
 
 # The report is tested in a real browser, launchers on a real SLURM, on Open MPI and on hosts that are network

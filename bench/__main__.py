@@ -21,7 +21,7 @@ from pathlib import Path
 
 from bench.claims import Claim, machine_lines, ratio_text, table
 from bench.memory import rss_anon_bytes
-from paceline.analyze.stats import median_interval, ratio_interval
+from paceline.analyze.study.stats import median_interval, ratio_interval
 from paceline.data.store import prepare
 from paceline.identity import local_environment
 from paceline.records.results import Interval

@@ -121,7 +121,8 @@ def write_spans(folder: RunFolder, rank: int, launched_at_ns: int) -> None:
     writer = SpanWriter(folder.rank_spans(rank))
     kinds = [SPAN_KINDS.index(kind) for kind in ("startup", "forward", "backward")]
     starts = [launched_at_ns + 1000 * index for index in range(3)]
-    writer.write([(kind, at, at + 1000, 0, None, -1, -1, None, -1) for kind, at in zip(kinds, starts, strict=True)])
+    nothing = (None, -1, -1, None, -1, -1, None)
+    writer.write([(kind, at, at + 1000, 0, *nothing) for kind, at in zip(kinds, starts, strict=True)])
     writer.close()
 
 

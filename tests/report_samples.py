@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from paceline.analyze.losses import lost_shares
+from paceline.analyze.study.losses import lost_shares
 from paceline.records.finding import Finding
 from paceline.records.results import Curve, Interval, PointResult, Spread, StudyResults
 from paceline.records.run import Epoch, Machine

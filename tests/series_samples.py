@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import report_samples as samples
-from paceline.analyze.results import study_results
+from paceline.analyze.study.results import study_results
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.run import RunResult
 from paceline.records.study import Point, Study
 from paceline.records.trace import LEDGER_KINDS
+from trace_samples import traces_of
 
 ALONE_S = 9.87
 GRADIENT_BYTES = 2_762_360.0
@@ -133,7 +134,7 @@ def _results(
         "studies/series",
         [point for point, _ in paced],
         runs,
-        traces=lambda run: (),
+        traces=traces_of(()),
         machine=samples.machine_of(cores=8),
         expected_runs=len(paced) * repeats,
         failures=failures,

@@ -28,7 +28,11 @@ MAY_IMPORT = {
 }
 MAY_IMPORT_TORCH = {"train", "probe"}
 # Inside train/, what has to run before torch is loaded.
-TORCH_FREE = {"train/worker.py", "guard.py", "probe/recorder.py"}
+TORCH_FREE = {
+    "train/worker.py",
+    "guard.py",
+    *(f"probe/{name}.py" for name in ("recorder", "process", "energy", "counters")),
+}
 
 
 def modules() -> list[Path]:

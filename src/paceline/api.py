@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 from paceline.errors import FolderError, RunError
 
 if TYPE_CHECKING:
+    from paceline.records.anatomy import RunTrace
+    from paceline.records.counters import CpuTimes
+    from paceline.records.picture import Picture
     from paceline.records.results import PointResult, StudyResults
     from paceline.records.run import RunResult
-    from paceline.records.trace import RankTrace
     from paceline.report.model import ReportModel
-    from paceline.studies.collect import Collected
+    from paceline.studies.collect import Collected, FinishedRun
     from paceline.studies.events import Event
     from paceline.studies.load import LoadedStudy
 
@@ -125,9 +127,6 @@ def load(
     """The study of a name or file with everything that was overridden; StudyFileError where it is wrong."""
     from paceline.studies.load import load_study
 
-    overrides = (
-        [f"{key}={_value_text(value)}" for key, value in set.items()] if isinstance(set, Mapping) else [*(set or ())]
-    )
     named = {
         "run.ranks": ranks,
         "run.hosts": hosts,
@@ -136,10 +135,45 @@ def load(
         "launch.site": site,
         "run.repeats": repeats,
     }
+    return load_study(source, _overrides(set, named))
+
+
+def load_script(
+    script: str | Path,
+    arguments: Sequence[str] = (),
+    *,
+    ranks: int | Sequence[int] | None = None,
+    hosts: int | Sequence[int] | None = None,
+    strategy: str | Sequence[str] | None = None,
+    launcher: str | Sequence[str] | None = None,
+    site: str | None = None,
+    repeats: int | None = None,
+    threads: int | None = None,
+    set: Mapping[str, Any] | Sequence[str] | None = None,
+) -> LoadedStudy:
+    """The study of a script of the user's own, named after its file; RequestError where it is no script."""
+    from paceline.studies.load import load_script
+
+    named = {
+        "run.ranks": ranks,
+        "run.hosts": hosts,
+        "run.strategy": strategy,
+        "run.launcher": launcher,
+        "launch.site": site,
+        "run.repeats": repeats,
+        "run.threads": threads,
+    }
+    return load_script(script, arguments, _overrides(set, named))
+
+
+def _overrides(given: Mapping[str, Any] | Sequence[str] | None, named: Mapping[str, Any]) -> list[str]:
+    """Overrides as `section.key=value`, those of options after those of `set`."""
+    overrides = [f"{key}={_value_text(value)}" for key, value in given.items()] if isinstance(given, Mapping) else []
+    overrides += [] if isinstance(given, Mapping) else [*(given or ())]
     for key, value in named.items():
         if value is not None:
             overrides.append(f"{key}={_value_text(value if isinstance(value, str | int) else list(value))}")
-    return load_study(source, overrides)
+    return overrides
 
 
 def study_folder(loaded: LoadedStudy, out: str | Path | None = None, *, prefix: str = "") -> Path:
@@ -175,14 +209,17 @@ def rebuild(folder: Path, *, say: Callable[[str], None] = lambda text: None) -> 
 
     Where the folder cannot be written to, that is said and the results come back all the same.
     """
+    from paceline.analyze.run.efficiencies import explained
     from paceline.records.codec import write_atomically
     from paceline.records.folder import StudyFolder
     from paceline.report import html, rows
     from paceline.report.model import report_model
     from paceline.studies.collect import collect
 
-    results = _analyzed(folder, collect(folder))
-    model = report_model(results)
+    results, pictures, cpu_times = _analyzed(folder, collect(folder))
+    trees = {point.point_id: point.efficiencies for point in results.points if point.efficiencies}
+    lost_to = {point_id: explained(tree) for point_id, tree in trees.items()}
+    model = report_model(results, pictures, cpu_times, lost_to)
     files = StudyFolder(folder)
     try:
         write_atomically(files.results_csv, rows.csv_bytes(results))
@@ -193,16 +230,31 @@ def rebuild(folder: Path, *, say: Callable[[str], None] = lambda text: None) -> 
     return results, model
 
 
-def _analyzed(folder: Path, collected: Collected) -> StudyResults:
-    from paceline.analyze.results import study_results
+def _analyzed(folder: Path, collected: Collected) -> tuple[StudyResults, dict[str, Picture], dict[str, CpuTimes]]:
+    """The results of a study, and of the points' median runs what is not in them: pictures, and CPU times."""
+    from paceline.analyze.study.results import study_results
+    from paceline.analyze.views.picture import MOST_PARTS
+    from paceline.report.choice import MOST_DRAWN
     from paceline.studies import collect
 
     runs = {(run.result.point_id, run.result.run): run for run in collected.runs}
+    pictures: dict[str, Picture] = {}
+    cpu_times: dict[str, CpuTimes] = {}
+    # The points that are drawn share a page, and so its size.
+    limit = MOST_PARTS // max(1, min(len(collected.points), MOST_DRAWN))
 
-    def traces(result: RunResult) -> list[RankTrace]:
-        return collect.traces(runs[result.point_id, result.run])
+    def traces(result: RunResult) -> RunTrace:
+        """The spans of a run, looked at while they are there: those of all points might not fit into memory."""
+        run = runs[result.point_id, result.run]
+        found = collect.traces(run)
+        drawn, times = _looked_into(run, found, limit)
+        if drawn is not None:
+            pictures[result.point_id] = drawn
+        if times is not None:
+            cpu_times[result.point_id] = times
+        return found
 
-    return study_results(
+    results = study_results(
         collected.study,
         str(folder),
         collected.points,
@@ -215,6 +267,25 @@ def _analyzed(folder: Path, collected: Collected) -> StudyResults:
         commit=collected.commit,
         commits=[run.manifest.commit for run in collected.runs],
     )
+    return results, pictures, cpu_times
+
+
+def _looked_into(run: FinishedRun, found: RunTrace, limit: int) -> tuple[Picture | None, CpuTimes | None]:
+    """A run as a picture, and what its processes used."""
+    from paceline.analyze.run.cpu_time import cpu_times
+    from paceline.analyze.views.picture import picture, rank_lines
+    from paceline.records.counters_of_run import read_counters
+
+    # On a GPU the host's spans show when work was queued, not when it ran.
+    lines = rank_lines(found) if run.result.device != "cuda" else ()
+    times = cpu_times(
+        read_counters(run.folder),
+        ranks=found.ranks,
+        started_at_ns=found.started_at_ns,
+        ended_at_ns=found.ended_at_ns,
+        lines=lines,
+    )
+    return picture(found, limit, lines) if lines else None, times
 
 
 def _value_text(value: Any) -> str:

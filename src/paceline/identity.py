@@ -137,6 +137,31 @@ def rank_variables(rank: int, size: int, local_rank: int, local_size: int) -> di
     return dict(zip(_VARIABLES["local"], map(str, (rank, size, local_rank, local_size)), strict=True))
 
 
+def script_environment(
+    identity: Identity, ranks_on_hosts: tuple[int, ...], *, address: str, port: int
+) -> dict[str, str]:
+    """The variables by which torchrun tells a script its place and where its ranks meet.
+
+    That there was a torchrun is said too, because frameworks then start no ranks of their own; but not that it keeps
+    the store: a script that chooses another port for its ranks can have it.
+    """
+    place = (identity.rank, identity.size, identity.local_rank, identity.local_size)
+    told = dict(zip(_VARIABLES["torchrun"], map(str, place), strict=True))
+    host = next(host for host in range(len(ranks_on_hosts)) if identity.rank < sum(ranks_on_hosts[: host + 1]))
+    return told | {
+        "MASTER_ADDR": address,
+        "MASTER_PORT": str(port),
+        "GROUP_RANK": str(host),
+        "GROUP_WORLD_SIZE": str(len(ranks_on_hosts)),
+        "ROLE_RANK": str(identity.rank),
+        "ROLE_WORLD_SIZE": str(identity.size),
+        "TORCHELASTIC_RUN_ID": "paceline",
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_MAX_RESTARTS": "0",
+        "TORCHELASTIC_USE_AGENT_STORE": "False",
+    }
+
+
 def tell_libraries(told: dict[str, str]) -> None:
     """Set variables of this process that a library reads when it is loaded into it, and that it hands on."""
     os.environ.update(told)
@@ -199,6 +224,17 @@ def _installed(*packages: str) -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "unknown"  # put on the path without being installed
     return found
+
+
+def restarts() -> int:
+    """How often torchrun has started the ranks anew."""
+    return _optional_int("TORCHELASTIC_RESTART_COUNT") or 0
+
+
+def step_of_job() -> str:
+    """What SLURM calls this launch, on all of its hosts; empty under any other launcher."""
+    job, step = os.environ.get("SLURM_JOB_ID"), os.environ.get("SLURM_STEP_ID")
+    return f"{job}.{step}" if job and step else ""
 
 
 def cache_folder() -> Path:

@@ -31,8 +31,9 @@ _QUIET = (
     "--disable-sync",
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
-    "--virtual-time-budget=20000",
 )
+_SOON = "--virtual-time-budget=20000"
+"""Timers of a page run out at once, and its clock stands still while it computes."""
 
 
 def require_chromium() -> str:
@@ -44,11 +45,16 @@ def require_chromium() -> str:
     return found
 
 
+def quiet_options() -> tuple[str, ...]:
+    """Options of a browser without a window that asks nobody for anything."""
+    return _QUIET
+
+
 def chromium(page: Path, *options: str) -> str:
     """What Chromium prints for a page, with a profile of its own that is gone afterwards."""
     browser = require_chromium()
     with tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as profile:
-        command = [browser, *_QUIET, f"--user-data-dir={profile}", *options, page.as_uri()]
+        command = [browser, *_QUIET, _SOON, f"--user-data-dir={profile}", *options, page.as_uri()]
         # A session of its own, so that the browser's helpers can be ended with it.
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -56,12 +62,12 @@ def chromium(page: Path, *options: str) -> str:
         try:
             out, err = process.communicate(timeout=LIMIT_S)
         finally:
-            _end_session(process)
+            end_session(process)
     assert process.returncode == 0, err
     return out
 
 
-def _end_session(process: subprocess.Popen[str]) -> None:
+def end_session(process: subprocess.Popen[Any]) -> None:
     """Wait for the browser's helpers, which end a moment after it; kill what of its own session is left."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)

@@ -193,10 +193,14 @@ def test_hosts_whose_clocks_are_apart_are_put_on_one_time_line(net_hosts, tmp_pa
     assert off.method == "exchange" and off.error_ns is not None and 0 < seconds(off.error_ns) < 0.5
     assert abs(off.offset_ns - nanoseconds(1000)) <= off.error_ns
 
+    (at_end,) = machine.clocks_at_end
+    assert at_end.rank == 1 and at_end.at_ns > off.at_ns and at_end.error_ns is not None
+    assert abs(at_end.offset_ns - nanoseconds(1000)) <= at_end.error_ns
+
     (run,) = collect(tmp_path / "out").runs
     report = read_record(run.folder.rank_report(1), RankReport)
     assert (report.clock_offset_ns, report.clock_error_ns) == (off.offset_ns, off.error_ns)
-    for trace in traces(run):
+    for trace in traces(run).traces:
         began_s = seconds(int(trace.start_ns.min()) - run.result.launched_at_ns)
         assert 0 < began_s < run.result.wall_s, "spans lie in the run's window"
     point = api.open_results(tmp_path / "out").points[0]

@@ -23,7 +23,8 @@ from server_group import Crewed, Pool
 
 from light_launch import running_ranks, wait_for
 from paceline import catalog
-from paceline.analyze.ledger import ledgers
+from paceline.analyze.run.ledger import ledgers
+from paceline.analyze.run.messages import COLLECTIVE
 from paceline.errors import RankError
 from paceline.launch.base import clear_attempt
 from paceline.launch.local import LocalLauncher
@@ -169,7 +170,7 @@ def messages(folder: Path, process: int) -> list[tuple[str, int, int, int]]:
     return [
         (trace.operation[i] or "", int(trace.peer[i]), int(trace.bytes[i]), int(trace.step[i]))
         for i in range(len(trace))
-        if trace.operation[i] is not None
+        if trace.kind[i] == COLLECTIVE
     ]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from paceline.cli.app import application
 from paceline.cli.console import Console
+from paceline.cli.options import doubled
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -107,5 +108,5 @@ def parsed(words: list[str]) -> tuple[str, dict[str, Any]]:
     if arguments in (["--help"], ["--version"]):
         return "", {}
     app = application(Console.standard())
-    command, bound, _ = app.parse_args(arguments, print_error=False, exit_on_error=False)
+    command, bound, _ = app.parse_args(doubled(arguments), print_error=False, exit_on_error=False)
     return command.__name__, dict(bound.arguments)

@@ -13,7 +13,7 @@ from doc_pages import Block, blocks, parsed, shell_lines
 
 from light_launch import HOST, launch, light, manifest, point
 from paceline import api, catalog
-from paceline.cli.options import whole_numbers
+from paceline.cli.options import divided, whole_numbers
 from paceline.data.store import prepare
 from paceline.errors import RankError
 from paceline.launch.local import LocalLauncher
@@ -97,13 +97,17 @@ def test_every_study_file_loads(workspace: Path, block: Block) -> None:
 def test_every_study_that_a_command_names_loads_with_its_overrides(workspace: Path, words: list[str]) -> None:
     _, given = parsed(words)
     ranks = given.get("ranks")
-    loaded = api.load(
-        given.get("study", "mnist-scaling"),
-        ranks=whole_numbers("--ranks", ranks) if isinstance(ranks, str) else ranks,
-        repeats=given.get("repeats"),
-        set=given.get("overrides"),
-    )
-    assert loaded.study.name
+    options = {
+        "ranks": whole_numbers("--ranks", ranks) if isinstance(ranks, str) else ranks,
+        "repeats": given.get("repeats"),
+        "set": given.get("overrides"),
+    }
+    if "script" in given:
+        own, theirs = divided([given.get("study", "--"), *given.get("arguments", ())])
+        assert not own
+        assert api.load_script(given["script"], theirs, **options).study.name
+        return
+    assert api.load(given.get("study", "mnist-scaling"), **options).study.name
 
 
 @pytest.mark.parametrize("model", OWN_MODELS, ids=lambda model: model["name"])

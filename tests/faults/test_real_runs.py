@@ -16,7 +16,7 @@ import numpy as np
 import psutil
 import pytest
 
-from paceline.analyze.ledger import ledgers
+from paceline.analyze.run.ledger import ledgers
 from paceline.records.codec import read_record
 from paceline.records.folder import RunFolder
 from paceline.records.pulse import pulse

@@ -8,10 +8,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 
 from paceline import catalog
+from paceline.analyze.run.messages import COLLECTIVE
 from paceline.data.cache import open_dataset
 from paceline.identity import Identity
 from paceline.probe.collectives import watch_collectives
@@ -153,7 +155,7 @@ def seen_collectives(rank: int, size: int, *, folder: str, data: str, settings: 
     rows = [
         (trace.operation[i], int(trace.bytes[i]), int(trace.sequence[i]), int(trace.step[i]))
         for i in range(len(trace))
-        if trace.operation[i]
+        if trace.kind[i] == COLLECTIVE
     ]
     shapes = [tuple(p.shape) for p in me.model.parameters()]
     return {"rows": rows, "grad_bytes": grad_bytes, "shapes": shapes, "steps": me.step}
@@ -174,7 +176,9 @@ def every_operation(rank: int, size: int, *, folder: str) -> dict:
     after = _collectives(rank, size)
     recorder.close()
     trace = read_spans(where.rank_spans(rank), rank)
-    return {"equal": plain == watched == after, "seen": [name for name in trace.operation if name]}
+    rows = np.flatnonzero(trace.kind == COLLECTIVE)
+    rows = rows[np.argsort(trace.start_ns[rows], kind="stable")]
+    return {"equal": plain == watched == after, "seen": [trace.operation[row] for row in rows]}
 
 
 def _collectives(rank: int, size: int) -> list[list[float]]:

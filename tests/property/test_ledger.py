@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.analyze.ledger import COMM_KINDS, ledgers, ledgers_ns, mean_ledger
+from paceline.analyze.run.ledger import COMM_KINDS, ledgers, ledgers_ns, mean_ledger
 from paceline.records.trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
+from trace_samples import Row, trace_of
 
 LAST = 40
 CROWDED = 10
@@ -31,17 +31,12 @@ class S:
 
 
 def rank_trace(spans: list[S], rank: int = 0) -> RankTrace:
-    return RankTrace(
-        rank=rank,
-        kind=np.array([SPAN_KINDS.index(span.kind) for span in spans], dtype=np.int8),
-        start_ns=np.array([span.start for span in spans], dtype=np.int64),
-        end_ns=np.array([span.end for span in spans], dtype=np.int64),
-        step=np.zeros(len(spans), dtype=np.int32),
-        operation=tuple("allreduce_" if span.kind == "collective" else None for span in spans),
-        bytes=np.full(len(spans), -1, dtype=np.int64),
-        sequence=np.array([span.sequence for span in spans], dtype=np.int32),
-        group=tuple(span.group for span in spans),
-    )
+    def row(span: S) -> Row:
+        sent = span.kind == "collective"
+        operation = "allreduce_" if sent else None
+        return Row(span.kind, span.start, span.end, 0, operation, -1, span.sequence, span.group)
+
+    return trace_of(map(row, spans), rank)
 
 
 def charged(run: list[list[S]], window: tuple[int, int], ranks: int | None = None) -> tuple[dict[str, int | None], ...]:
@@ -72,7 +67,7 @@ def _rank_oracle(spans: list[S], run: list[list[S]], window: tuple[int, int], ra
         elif owner is None:
             kind = "startup" if main and t < min(span.start for span in main) else "other"
         else:
-            kind = owner.kind if owner.kind != "communicate" else "other"
+            kind = owner.kind if owner.kind in LEDGER_KINDS else "other"
         ledger[kind] = (ledger[kind] or 0) + 1
     if unknown:
         ledger |= dict.fromkeys(COMM_KINDS) | {"other": (ledger["other"] or 0) + exposed_total}
@@ -97,6 +92,9 @@ def _communication(owner: S | None, t: int, sent: list[S], run: list[list[S]], r
     if owner.kind == "backward":
         inside = [span.start for span in sent if owner.start <= span.start < owner.end]
         if not inside or t < max(inside):
+            return False, False
+        told = [LAST if span.end == -1 else span.end for span in sent if span.start < owner.end]
+        if t >= max(*told, max(inside)):
             return False, False
     before = [span for span in sent if span.start <= t]
     if not before:
@@ -198,7 +196,7 @@ def test_nested_spans_are_charged_to_the_shortest_around_each_instant(spans: lis
         covering = [span for span in spans if span.start <= t < span.end]
         if covering:
             kind = min(covering, key=lambda span: span.end - span.start).kind
-            expected["other" if kind == "communicate" else kind] += 1
+            expected[kind if kind in LEDGER_KINDS else "other"] += 1
         else:
             before_all = bool(spans) and t < min(span.start for span in spans)
             expected["startup" if before_all else "other"] += 1

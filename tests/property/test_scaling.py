@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.analyze.results import study_results
+from paceline.analyze.study.results import study_results
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.run import Epoch, RunResult
 from paceline.records.study import Point, RunSettings, Study, TrainSettings
+from trace_samples import traces_of
 
 SAMPLES = 12_000
 thorough = settings(max_examples=100, deadline=None)
@@ -69,7 +70,7 @@ def results(times_by_ranks: dict[int, list[float]]) -> StudyResults:
         run(of, number, epoch_s) for of in points for number, epoch_s in enumerate(times_by_ranks[of.ranks], start=1)
     ]
     return study_results(
-        Study(name="any"), "folder", points, runs, traces=lambda _: (), machine=None, expected_runs=len(runs)
+        Study(name="any"), "folder", points, runs, traces=traces_of(()), machine=None, expected_runs=len(runs)
     )
 
 
@@ -135,7 +136,7 @@ def test_the_order_of_runs_and_points_does_not_matter(base: list[float], times: 
 
     def rows(points: list[Point], runs: list[RunResult]) -> StudyResults:
         return study_results(
-            Study(name="any"), "folder", points, runs, traces=lambda _: (), machine=None, expected_runs=len(runs)
+            Study(name="any"), "folder", points, runs, traces=traces_of(()), machine=None, expected_runs=len(runs)
         )
 
     assert rows(points[::-1], random.sample(runs, len(runs))) == rows(points, runs)
@@ -160,6 +161,6 @@ def test_weak_scaling_that_keeps_its_pace_is_perfect(times: list[float], ranks: 
         epochs = tuple(replace(epoch, samples=ranks * SAMPLES) for epoch in grown.epochs)
         runs.append(replace(grown, epochs=epochs))
     found = study_results(
-        Study(name="any"), "folder", points, runs, traces=lambda _: (), machine=None, expected_runs=len(runs)
+        Study(name="any"), "folder", points, runs, traces=traces_of(()), machine=None, expected_runs=len(runs)
     )
     assert figures(found.points[1])[3:] == pytest.approx((1.0, 1.0, 1.0))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 VERBS = {
     "study": (
         "paceline.cli.study:study",
-        "[STUDY] [OPTIONS]",
+        "[STUDY] [OPTIONS] [-- ARGUMENTS]",
         "Run a scaling study, or go on with one, and report on it.",
     ),
     "studies": ("paceline.cli.studies:studies", "[--json]", "List the studies that come with Paceline."),
@@ -35,10 +35,30 @@ VERBS = {
         "[STUDY] [OPTIONS]",
         "Train once: one run of one point of a study.",
     ),
+    "run": (
+        "paceline.cli.run:run",
+        "[OPTIONS] -- SCRIPT [ARGUMENTS]",
+        "Run any PyTorch script on N ranks, and show where its time goes.",
+    ),
     "report": (
         "paceline.cli.report:report",
         "DIR [--json]",
         "Rebuild the tables and the report of a study from its folder.",
+    ),
+    "trace": (
+        "paceline.cli.trace:trace",
+        "DIR [OPTIONS]",
+        "Where the time of one run went, rank by rank and message by message.",
+    ),
+    "export": (
+        "paceline.cli.export:export",
+        "DIR --format NAME [OPTIONS]",
+        "Write the trace of one run for Perfetto, tables or simulators.",
+    ),
+    "compare": (
+        "paceline.cli.compare:compare",
+        "A B [OPTIONS]",
+        "What changed between two studies or two runs, and whether it is real.",
     ),
     "data": ("paceline.cli.data:app", "", "List, fetch and check data sets."),
     "models": (
@@ -58,6 +78,7 @@ _INTRODUCTION = "Paceline: how training on more than one process scales, where t
 _EXAMPLES = """\
     paceline study digits                     a first study: seconds long, needs no download
     paceline study my-study.toml --ranks 1,2,4
+    paceline run -n 2 -- train.py             any PyTorch script on two ranks, and where its time goes
     paceline study --help                     all about one verb"""
 
 
@@ -92,8 +113,12 @@ def _run(arguments: list[str], console: Console) -> int:
         raise _unknown(arguments[0])
     from cyclopts import CycloptsError
 
+    from paceline.cli.options import doubled
+
     try:
-        outcome = application(console)(arguments, result_action="return_value", print_error=False, exit_on_error=False)
+        outcome = application(console)(
+            doubled(arguments), result_action="return_value", print_error=False, exit_on_error=False
+        )
     except CycloptsError as error:
         raise _refusal(error) from error
     return outcome if isinstance(outcome, int) else 0
@@ -143,14 +168,17 @@ def _unknown(word: str) -> RequestError:
 
 def _refusal(error: CycloptsError) -> RequestError:
     """What cyclopts has to say about a command, as one of our own errors."""
-    from cyclopts import UnusedCliTokensError
+    from cyclopts import UnknownOptionError, UnusedCliTokensError
 
     error.verbose = False
     verbs: Sequence[Any] = error.command_chain or ()
     what = str(error).strip()
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
         what = f"There is nothing that {' '.join(error.unused_tokens)!r} could stand for here."
-    return RequestError(what, next=f"See: {' '.join(['paceline', *verbs])} --help")
+    right = ""
+    if isinstance(error, UnknownOptionError) and [*verbs] == ["run"]:
+        right = "What belongs to the script comes after --, its name too: paceline run -n 2 -- train.py --epochs 3"
+    return RequestError(what, right=right, next=f"See: {' '.join(['paceline', *verbs])} --help")
 
 
 def _system_error(error: OSError, console: Console) -> int:

@@ -47,6 +47,12 @@ class Console:
 
         self.result(json.dumps(json_ready(value), indent=2, ensure_ascii=False, allow_nan=False))
 
+    def copy(self, text: str, *, result: bool) -> None:
+        """Print what another program has printed, as it stands."""
+        stream = self._out if result else self._err
+        stream.write(text)
+        stream.flush()
+
     def say(self, text: str, style: str | None = None) -> None:
         """Print a line about what is going on."""
         self.terminal.print(_lines(text), style=style, markup=False, highlight=False, soft_wrap=True)

@@ -83,6 +83,19 @@ def whole_numbers(option: str, text: str) -> tuple[int, ...]:
         ) from None
 
 
+def doubled(arguments: Sequence[str]) -> list[str]:
+    """A command line with its first `--` twice: cyclopts takes one out, and a verb still sees where the others' words
+    begin."""
+    words = list(arguments)
+    return [*words[: words.index("--")], "--", *words[words.index("--") :]] if "--" in words else words
+
+
+def divided(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What stands before `--`, and what after it."""
+    at = list(words).index("--") if "--" in words else len(words)
+    return tuple(words[:at]), tuple(words[at + 1 :])
+
+
 def words(text: str | None) -> str | list[str] | None:
     """The names of a list such as `ddp,flat`; one alone as it stands."""
     return text.split(",") if text is not None and "," in text else text

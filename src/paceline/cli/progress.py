@@ -27,7 +27,7 @@ from paceline.studies.events import (
     StudyStopped,
 )
 from paceline.studies.pace import QUEUED
-from paceline.units import count_text, duration_text, percent_text
+from paceline.units import count_text, counted, duration_text, number_text, percent_text
 
 if TYPE_CHECKING:
     from paceline.records.run import RunResult
@@ -123,9 +123,9 @@ def run_text(run: Run, vary: Collection[str]) -> str:
 
 
 def where_text(event: RunProgress) -> str:
-    """`step 40 of 188`, or what the ranks do before the first step."""
+    """`step 40 of 188`, or what the ranks do before the first step; how many a script will take is not known."""
     if not event.total_steps:
-        return event.phase
+        return f"step {count_text(event.step)}" if event.step else event.phase
     return f"step {count_text(event.step)} of {count_text(event.total_steps)}"
 
 
@@ -137,13 +137,21 @@ def left_text(left_s: float | None) -> str:
 
 
 def result_text(result: RunResult) -> str:
-    """The figures of one run: epoch time, throughput, test accuracy."""
-    from paceline.analyze.timing import epoch_s, samples_per_s
+    """The figures of one run: epoch time, throughput, test accuracy; of a script its steps and how long it took."""
+    from paceline.analyze.study.timing import epoch_s, samples_per_s
 
     epoch, throughput = epoch_s(result), samples_per_s(result)
     parts = [f"epoch {duration_text(epoch)}"] if epoch is not None else []
-    parts += [f"{count_text(round(throughput))} samples/s"] if throughput is not None else []
-    return ", ".join([*parts, f"test accuracy {percent_text(result.test_accuracy)}"])
+    if result.test_accuracy is None:
+        parts.append(counted(result.steps, "step"))
+    if throughput is not None:
+        parts.append(f"{count_text(round(throughput))} samples/s")
+    elif result.timed_s:
+        parts.append(f"{number_text((result.steps - 1) / result.timed_s)} steps/s")
+    last = duration_text(result.wall_s)
+    if result.test_accuracy is not None:
+        last = f"test accuracy {percent_text(result.test_accuracy)}"
+    return ", ".join([*parts, last])
 
 
 def _bar(console: Console) -> Any:

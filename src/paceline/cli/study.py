@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -18,15 +19,17 @@ from paceline.cli.options import (
     Out,
     Overrides,
     Site,
-    Source,
     Strategy,
+    divided,
     whole_numbers,
     words,
 )
+from paceline.errors import RequestError
 from paceline.units import bytes_text, count_text, counted, number_text
 
 if TYPE_CHECKING:
     from paceline.cli.progress import StudyProgress
+    from paceline.records.study import Study
     from paceline.studies.load import LoadedStudy
     from paceline.studies.preview import Preview
 
@@ -35,9 +38,18 @@ _MAX_SCRIPTS = 8
 
 
 def study(
-    study: Source = "mnist-scaling",
+    study: Annotated[
+        str | None,
+        Parameter(
+            help="Name of a shipped study (see `paceline studies`), or a file such as my.toml; mnist-scaling where not "
+            "given."
+        ),
+    ] = None,
     /,
-    *,
+    *arguments: Annotated[str, Parameter(help="Of a script alone, after --: what it is given.")],
+    script: Annotated[
+        str | None, Parameter(metavar="FILE", help="A PyTorch script of your own, in place of a study.")
+    ] = None,
     ranks: Annotated[str | None, Parameter(metavar="1,2", help="Numbers of ranks: one point each.")] = None,
     hosts: Annotated[str | None, Parameter(metavar="1,2", help="Numbers of hosts to spread the ranks over.")] = None,
     strategy: Strategy = None,
@@ -66,12 +78,15 @@ def study(
     Every point is run as often as the study says. Finished runs are kept: a study that was stopped
     goes on when the same command is given again, and one that is finished is only reported.
     Several strategies, launchers or hosts, separated by commas, are compared in one study.
+    With --script any PyTorch script takes the place of Paceline's own training: its throughput is that of
+    the samples that go through its model.
 
     For example:
 
         paceline study digits
         paceline study my-study.toml --ranks 1,2,4 --repeats 5 --set train.lr=0.01
         paceline study my-study.toml --strategy ddp,flat --budget 2 --dry-run
+        paceline study --script train.py --ranks 1,2,4 -- --epochs 3
     """
     from paceline import api
     from paceline.cli.progress import StudyProgress
@@ -80,8 +95,9 @@ def study(
 
     console = Console.standard()
     check_budget(budget)
-    loaded = api.load(
-        study,
+    loaded = _loaded(
+        [*([] if study is None else [study]), *arguments],
+        script,
         ranks=whole_numbers("--ranks", ranks) if ranks is not None else None,
         hosts=whole_numbers("--hosts", hosts) if hosts is not None else None,
         strategy=words(strategy),
@@ -101,6 +117,28 @@ def study(
             return interrupted("study", folder, progress, console)
     show(results, console, as_json=as_json)
     return 1 if results.failures or results.stopped else 0
+
+
+def _loaded(given: Sequence[str], script: str | None, **options: Any) -> LoadedStudy:
+    """The study that a command means: of a name or file, or of a script with what stands after `--`."""
+    from paceline import api
+
+    own, theirs = divided(given)
+    if script is not None:
+        if own:
+            raise RequestError(
+                f"{own[0]} and --script {script} are both given: a study is made of one of them.",
+                right="What belongs to the script comes after --.",
+                next="For example: paceline study --script train.py --ranks 1,2 -- --epochs 3",
+            )
+        return api.load_script(script, theirs, **options)
+    if theirs or len(own) > 1:
+        raise RequestError(
+            f"There is nothing that {(*own[1:], *theirs)[0]!r} could stand for here.",
+            right="Words after -- are those of a script, which --script names.",
+            next="See: paceline study --help",
+        )
+    return api.load(*(own or ("mnist-scaling",)), **options)
 
 
 def open_study(loaded: LoadedStudy, folder: Path, console: Console) -> None:
@@ -141,10 +179,8 @@ def _show_preview(loaded: LoadedStudy, folder: Path, console: Console, budget: f
         return 0
     open_study(loaded, folder, console)
     console.result(_preview_table(shown))
-    data, name = shown.dataset, loaded.study.data.dataset
-    known = f"{count_text(data.train)} training samples, in the cache" if data else "not in the cache yet"
     left = "" if shown.finished is None else f", {shown.runs - shown.finished} of them not finished"
-    console.result(f"\nData set: {name}, {known}.\nRuns: {shown.runs}{left}. Nothing was run.")
+    console.result(f"\n{_work_text(loaded.study, shown)}\nRuns: {shown.runs}{left}. Nothing was run.")
     console.result(_estimate_text(shown, budget))
     scripts = {point.label: point.script for point in shown.points if point.script}
     for label, script in list(scripts.items())[:_MAX_SCRIPTS]:
@@ -154,17 +190,25 @@ def _show_preview(loaded: LoadedStudy, folder: Path, console: Console, budget: f
     return 0
 
 
+def _work_text(study: Study, shown: Preview) -> str:
+    """What would be run, in a sentence: a script, or training on a data set."""
+    script, data = study.script, shown.dataset
+    if script is not None:
+        return f"Script: {shlex.join([script.path, *script.arguments])}"
+    known = f"{count_text(data.train)} training samples, in the cache" if data else "not in the cache yet"
+    return f"Data set: {study.data.dataset}, {known}."
+
+
 def _preview_table(shown: Preview) -> str:
     """A line per point: its ranks, what the study varies, its steps, what is finished, what it would take, where."""
-    factors = list(shown.study.vary)
-    numbers = ["batch per rank", "steps per epoch", "finished", "rank-hours"]
+    factors, script = list(shown.study.vary), shown.study.script is not None
+    numbers = [*([] if script else ["batch per rank", "steps per epoch"]), "finished", "rank-hours"]
     header = ["ranks", *(path.split(".", 1)[1].replace("_", " ") for path in factors), *numbers, "placement"]
     rows = [
         (
             str(point.ranks),
             *("–" if point.factors[path] is None else str(point.factors[path]) for path in factors),
-            f"{point.batch_per_rank:g}",
-            count_text(point.steps_per_epoch),
+            *([] if script else [f"{point.batch_per_rank:g}", count_text(point.steps_per_epoch)]),
             f"{'–' if point.finished is None else point.finished} of {shown.study.run.repeats}",
             number_text(point.rank_h, 2),
             point.placement,

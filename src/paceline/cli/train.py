@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from paceline.cli.console import Console
 from paceline.cli.options import Count, Force, Fresh, Json, Launcher, Out, Overrides, Site, Source, Strategy
 from paceline.cli.progress import StudyProgress
-from paceline.errors import RunError
+from paceline.errors import RequestError, RunError
 from paceline.studies.events import Event, RunFinished, RunProgress, RunSkipped, RunStarted
 from paceline.units import count_text, counted, duration_text, number_text, percent_text
 
@@ -52,6 +52,13 @@ def train(
 
     console = Console.standard()
     whole = api.load(study, ranks=ranks, strategy=strategy, launcher=launcher, site=site, repeats=1, set=overrides)
+    if whole.study.script is not None:
+        script = whole.study.script
+        raise RequestError(
+            f"{study} is a study of a script, {script.path}: Paceline does not train there.",
+            right="A script is run once by `paceline run`, and on several numbers of ranks by `paceline study`.",
+            next=shlex.join(["paceline", "run", "--", script.path, *script.arguments]),
+        )
     run = replace(whole.study.run, ranks=whole.study.run.ranks[:1])  # none where hosts and ranks per host say it
     loaded = replace(whole, study=replace(whole.study, run=run, vary={}))
     folder = api.study_folder(loaded, out, prefix="train-")
@@ -146,6 +153,7 @@ def _show(results: Results, result: RunResult, source: str, console: Console, *,
     if as_json:
         console.json({**results.to_dict(), "run": plain(result)})
         return
+    assert result.test_accuracy is not None
     accuracy, loss = percent_text(result.test_accuracy), number_text(result.test_loss)
     ranks = counted(result.ranks, "rank")
     steps = f"{counted(len(result.epochs), 'epoch')} ({counted(result.steps, 'step')})"

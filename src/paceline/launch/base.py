@@ -100,7 +100,7 @@ def clear_attempt(folder: RunFolder) -> None:
 
     Checkpoints are kept to resume from, logs to be read.
     """
-    for place in (folder.ranks, folder.spans, folder.logs):
+    for place in (folder.ranks, folder.spans, folder.counters, folder.logs):
         try:
             place.mkdir(parents=True, exist_ok=True)
             if place != folder.logs:

@@ -52,7 +52,7 @@ def all_done(folder: RunFolder, size: int) -> bool:
 def times_ns(folder: RunFolder, manifest: Manifest) -> tuple[int, int]:
     """From the first rank's start to the last one's end, on this host's clock: time in a queue is not in it."""
     roll = machine.roll_call(folder)
-    clocks = machine.launcher_clocks(roll, machine.Here.now()) if roll else ()
+    clocks = machine.launcher_clocks(roll, roll.clocks, here=machine.Here.now()) if roll else ()
     offsets_ns = {clock.rank: clock.offset_ns for clock in clocks}
     starts_ns, ends_ns = [], []
     for rank in range(manifest.point.processes):

@@ -61,12 +61,13 @@ def roll_call(folder: RunFolder) -> RollCall | None:
 def machine(reports: Sequence[RankReport], roll: RollCall | None = None) -> Machine:
     """What the ranks of a run were given: the machine's facts, and what each rank saw itself."""
     record = _from_reports(reports)
-    return _with_roll(record, roll) if roll else record
+    at_end = tuple(report.clock_at_end for report in reports if report.clock_at_end is not None)
+    return _with_roll(record, roll, at_end) if roll else record
 
 
-def _with_roll(record: Machine, roll: RollCall) -> Machine:
+def _with_roll(record: Machine, roll: RollCall, at_end: tuple[Clock, ...]) -> Machine:
     """The record with all that the ranks said, of their machines where those are others than this."""
-    ranks = roll.ranks
+    ranks, here = roll.ranks, Here.now()
     hosts = tuple(dict.fromkeys(given.place for given in ranks))
     record = replace(
         record,
@@ -74,7 +75,8 @@ def _with_roll(record: Machine, roll: RollCall) -> Machine:
         ranks=ranks,
         links=roll.links,
         complaints=roll.complaints,
-        clocks=launcher_clocks(roll, here=Here.now()),
+        clocks=launcher_clocks(roll, roll.clocks, here=here),
+        clocks_at_end=launcher_clocks(roll, at_end, here=here) if at_end else (),
         versions=record.versions or ranks[0].versions,
     )
     machines = list({given.machine: given for given in ranks}.values())
@@ -106,17 +108,19 @@ class Here:
         return cls(clock=own.clock, wall_ns=time.time_ns(), monotonic_ns=time.monotonic_ns())
 
 
-def launcher_clocks(roll: RollCall, here: Here) -> tuple[Clock, ...]:
-    """Every rank's clock against the launcher's: through a rank that reads the same clock as the launcher.
+def launcher_clocks(roll: RollCall, clocks: Sequence[Clock], here: Here) -> tuple[Clock, ...]:
+    """Clocks against rank 0's as clocks against the launcher's: through a rank that reads the same as the launcher.
 
     Assumes: where no rank does, that rank 0's wall clock and the launcher's agree.
     """
     same = {given.rank for given in roll.ranks if given.clock == here.clock}
-    bridge = next((clock for clock in roll.clocks if clock.rank in same), None)
+    # Where rank 0 reads the launcher's clock it is the bridge itself, though nobody compares it with itself again.
+    itself = Clock(rank=0, offset_ns=0, error_ns=0, method="same")
+    bridge = next((clock for clock in (itself, *clocks) if clock.rank in same), None)
     first = roll.ranks[0]
     wall_ns = (first.monotonic_ns - first.wall_ns) - (here.monotonic_ns - here.wall_ns)
-    clocks = []
-    for clock in roll.clocks:
+    found_clocks = []
+    for clock in clocks:
         if clock.rank in same:
             found = replace(clock, offset_ns=0, error_ns=0, method="same")
         elif bridge is not None:
@@ -128,8 +132,8 @@ def launcher_clocks(roll: RollCall, here: Here) -> tuple[Clock, ...]:
             )
         else:
             found = replace(clock, offset_ns=clock.offset_ns + wall_ns, error_ns=None, method="wall")
-        clocks.append(found)
-    return tuple(clocks)
+        found_clocks.append(found)
+    return tuple(found_clocks)
 
 
 def _from_reports(reports: Sequence[RankReport]) -> Machine:

@@ -5,15 +5,22 @@ and so on. For each a kernel is put at the dispatch key BackendSelect, which is 
 device's own and has none for these operators. It notes the call and hands every argument on,
 untouched, to the device's kernel: backend, options and results stay as they are. The call is
 made without the interpreter's lock: gloo's threads need that lock to drop tensors, and hold
-gloo's own while they wait for it. Costs some 40 µs a call and never waits.
+gloo's own while they wait for it. Never waits.
+
+The end of a message is told by a callback of its Work, which the backend's thread makes as soon as the result is there
+and it gets the interpreter's lock: at or after the end, never before. On a GPU that would be the end of queueing it,
+so nothing is said.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import Work
 from torch.distributed import ProcessGroup
 
 from paceline.probe.recorder import Recorder
@@ -43,32 +50,119 @@ _PAYLOAD = {
 }
 # message between two -> the argument that names the other one; None where it is not known yet
 _POINT_TO_POINT = {"send": "dst", "recv_": "src", "recv_any_source_": None}
+# collective that one rank gives or takes -> the argument that names it
+_ROOTED = dict.fromkeys(("broadcast_", "reduce_", "gather_", "scatter_"), "root_rank")
+_MOST_UNTOLD = 64
 
 
-def watch_collectives(recorder: Recorder) -> torch.library.Library:
-    """Start recording; ends when the returned library is destroyed, so keep it."""
+def watch_collectives(recorder: Recorder, untold: Untold | None = None) -> torch.library.Library:
+    """Start recording; ends when the returned library is destroyed, so keep it.
+
+    `untold` keeps the messages that cannot say when they are over, for whoever sees them waited for.
+    """
     library = torch.library.Library("c10d", "IMPL")
+    groups = Groups(recorder)
     for operation in _PAYLOAD:
-        library.impl(operation, _watched(recorder, operation), "BackendSelect")
+        library.impl(operation, _watched(recorder, groups, operation, untold), "BackendSelect")
     return library
 
 
-def _watched(recorder: Recorder, operation: str) -> Callable[..., Any]:
+class Untold:
+    """Messages whose Work cannot say when it is over, gloo's send, recv and reduce-scatter: when it was waited for."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._numbers: dict[Work, int] = {}
+        self._wait = Work.wait
+
+    def __enter__(self) -> Untold:
+        """See every wait from now on; not needed where somebody else calls `waited`."""
+        original, waited = self._wait, self.waited
+
+        @functools.wraps(original)
+        def wait(work: Work, /, *args: Any, **kwargs: Any) -> Any:
+            result = original(work, *args, **kwargs)
+            waited(work)
+            return result
+
+        setattr(Work, "wait", wait)  # noqa: B010  its stub takes no other signature
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        Work.wait = self._wait
+
+    def add(self, work: Work, number: int) -> None:
+        """Keep a message until it has been waited for."""
+        self._numbers[work] = number
+        if len(self._numbers) > _MOST_UNTOLD:  # one that nobody waits for holds its tensors as long as it is kept
+            self._recorder.unseen(self._numbers.pop(next(iter(self._numbers))))
+
+    def waited(self, work: Work) -> None:
+        """A message has been waited for, so it is over."""
+        number = self._numbers.pop(work, None)
+        if number is not None:
+            self._recorder.completed(number)
+
+
+class Groups:
+    """The members of every process group, recorded when its first message is issued."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._known: dict[str, list[int]] = {}
+
+    def members(self, name: str) -> list[int]:
+        """Ranks of the job in a group, in the order of their places in it."""
+        if name not in self._known:
+            group = dist.distributed_c10d._resolve_process_group(name)  # pyright: ignore[reportArgumentType]  a str
+            found = dist.get_process_group_ranks(group)
+            self._known[name] = found
+            self._recorder.group(name, found)
+        return self._known[name]
+
+
+def _watched(recorder: Recorder, groups: Groups, operation: str, untold: Untold | None) -> Callable[..., Any]:
     overload = getattr(torch.ops.c10d, operation).default
     names = [argument.name for argument in overload._schema.arguments]
     group_at, payload_at = names.index("process_group"), _PAYLOAD[operation]
     symmetric = operation not in _POINT_TO_POINT
-    peer_name = _POINT_TO_POINT.get(operation)
+    peer_name = (_POINT_TO_POINT | _ROOTED).get(operation)
     peer_at = None if peer_name is None else names.index(peer_name)
 
     def call(*arguments: Any) -> Any:
-        payload = 0 if payload_at is None else _num_bytes(arguments[payload_at])
+        payload_bytes, dtype = (0, None) if payload_at is None else _payload(arguments[payload_at])
         group = ProcessGroup.unbox(arguments[group_at]).group_name
-        peer = -1 if peer_at is None else arguments[peer_at]
-        recorder.collective(operation, payload, group, symmetric=symmetric, peer=peer)
-        return overload._op_dk(_device_key(arguments[0]), *arguments)
+        members = groups.members(group)
+        peer = -1 if peer_at is None else members[arguments[peer_at]]
+        key = _device_key(arguments[0])
+        on_cpu = key is torch._C.DispatchKey.CPU
+        number = recorder.message(
+            operation, payload_bytes, group, symmetric=symmetric, peer=peer, dtype=dtype, ends=on_cpu
+        )
+        result = overload._op_dk(key, *arguments)
+        if on_cpu:
+            _when_over(_work(result), recorder, number, untold)
+        return result
 
     return call
+
+
+def _work(result: Any) -> Work:
+    """The handle of the message, in what its operator returned: alone, or after tensors."""
+    return Work.unbox(result[-1] if isinstance(result, tuple) else result)
+
+
+def _when_over(work: Work, recorder: Recorder, number: int, untold: Untold | None) -> None:
+    """Have it recorded when a message is over; where its Work cannot say, when it was waited for, if at all."""
+    try:
+        future = work.get_future()
+    except RuntimeError:
+        if untold is None:
+            recorder.unseen(number)
+        else:
+            untold.add(work, number)
+        return
+    future.add_done_callback(lambda _: recorder.completed(number))
 
 
 def _device_key(value: Any) -> torch._C.DispatchKey:
@@ -78,7 +172,9 @@ def _device_key(value: Any) -> torch._C.DispatchKey:
     return torch._C.DispatchKey.CUDA if value.is_cuda else torch._C.DispatchKey.CPU
 
 
-def _num_bytes(value: Any) -> int:
+def _payload(value: Any) -> tuple[int, str | None]:
+    """Bytes of all tensors in `value`, and the type of the first."""
     if isinstance(value, torch.Tensor):
-        return value.numel() * value.element_size()
-    return sum(map(_num_bytes, value))
+        return value.numel() * value.element_size(), str(value.dtype).removeprefix("torch.")
+    parts = [_payload(each) for each in value]
+    return sum(num_bytes for num_bytes, _ in parts), next((dtype for _, dtype in parts), None)

@@ -3,26 +3,30 @@
     with recorder.span("forward"):
         ...
 
-A span costs under two microseconds: two clock readings and an append. Rows become an Arrow batch
-every ten seconds, between two steps.
+    number = recorder.message("allreduce_", 4096, "0", dtype="float32")      when it is issued
+    recorder.completed(number)                                               when it is over, from any thread
+
+A span costs under two microseconds: two clock readings and an append. A thread of its own makes an Arrow batch of the
+rows every ten seconds, so that a rank that hangs has written what led to it.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
+from paceline.errors import StorageError
 from paceline.records.pulse import PulseWriter
 from paceline.records.spans import SpanRow, SpanWriter
 from paceline.records.trace import SPAN_KINDS
-from paceline.units import nanoseconds
 
 _KIND = {name: index for index, name in enumerate(SPAN_KINDS)}
 # What the pulse says while a span is open; other spans are computation.
 _PHASE = {"communicate": "communicate", "checkpoint": "checkpoint", "startup": "startup", "load": "startup"}
-FLUSH_EVERY_NS = nanoseconds(10)
+FLUSH_EVERY_S = 10.0
 
 
 class Recorder:
@@ -34,36 +38,103 @@ class Recorder:
         self._writer = writer
         self._pulse = pulse
         self.clock_ns = clock_ns
-        # Rows may come from autograd's threads while a flush takes them out: a deque needs no lock for that.
+        # Rows come from autograd's and gloo's threads while a flush takes them out: a deque needs no lock for that.
         self._rows: deque[SpanRow] = deque()
-        self._flushed_at = clock_ns()
+        self._under_way: dict[int, SpanRow] = {}
+        self._written_unfinished: set[int] = set()
         self._issued: dict[str, int] = {}
-        self._num_collectives = 0
+        self._num_messages = 0
+        self._writing = threading.Lock()
+        self._problem: StorageError | None = None
+        self._over = threading.Event()
+        self._flusher: threading.Thread | None = None
         self.step = -1
         self.phase = "startup"
 
-    def span(self, kind: str) -> Span:
+    def flush_every(self, interval_s: float = FLUSH_EVERY_S) -> None:
+        """Hand the spans to the disk now and then, from a thread of its own, until the recorder is closed."""
+
+        def flush() -> None:
+            while not self._over.wait(interval_s):
+                try:
+                    self.flush()
+                except StorageError as error:
+                    self._problem = error  # for the rank itself to raise: nobody listens to this thread
+                    return
+
+        self._flusher = threading.Thread(target=flush, name="paceline-flush", daemon=True)
+        self._flusher.start()
+
+    def span(self, kind: str, operation: str | None = None) -> Span:
         """A context manager that records one span of `kind`."""
-        return Span(self, kind)
+        return Span(self, kind, operation)
 
-    def add(self, kind: str, start_ns: int, end_ns: int) -> None:
-        """Record a span that is already over."""
-        self._rows.append((_KIND[kind], start_ns, end_ns, self.step, None, -1, -1, None, -1))
+    def add(
+        self, kind: str, start_ns: int, end_ns: int, operation: str | None = None, *, step: int | None = None
+    ) -> None:
+        """Record a span that is already over, of this step or of an earlier one."""
+        step = self.step if step is None else step
+        self._rows.append((_KIND[kind], start_ns, end_ns, step, operation, -1, -1, None, -1, -1, None))
 
-    def collective(self, operation: str, payload_bytes: int, group: str, *, symmetric: bool, peer: int = -1) -> None:
-        """Record that a collective, or a message to or from `peer`, is being issued, now. Its end is not seen."""
+    def message(
+        self,
+        operation: str,
+        payload_bytes: int,
+        group: str,
+        *,
+        symmetric: bool = True,
+        peer: int = -1,
+        dtype: str | None = None,
+        ends: bool = True,
+    ) -> int:
+        """Record that a collective, or a message to or from `peer`, is being issued, now; the number for `completed`.
+
+        `ends` says whether `completed` will be called.
+        """
         sequence = -1
         if symmetric:
             sequence = self._issued.get(group, 0)
             self._issued[group] = sequence + 1
-        self._num_collectives += 1
-        now_at_ns = self.clock_ns()
-        row = (_KIND["collective"], now_at_ns, -1, self.step, operation, payload_bytes, sequence, group, peer)
-        self._rows.append(row)
+        number = self._num_messages = self._num_messages + 1
+        row: SpanRow = (
+            _KIND["collective"],
+            self.clock_ns(),
+            -1,
+            self.step,
+            operation,
+            payload_bytes,
+            sequence,
+            group,
+            peer,
+            -1,
+            dtype,
+        )
+        if ends:
+            self._under_way[number] = row
+        else:
+            self._rows.append(row)
         # From here to the end of the span, backward say, this rank may be waiting for the others.
         if self.phase == "compute":
             self.phase = "communicate"
-        self._pulse.beat(phase=self.phase, collectives=self._num_collectives)
+        self._pulse.beat(phase=self.phase, collectives=number)
+        return number
+
+    def group(self, name: str, ranks: Sequence[int]) -> None:
+        """Record who belongs to a process group, before the first message in it."""
+        now, members = self.clock_ns(), " ".join(map(str, ranks))
+        self._rows.append((_KIND["group"], now, now, self.step, members, -1, -1, name, -1, -1, None))
+
+    def completed(self, number: int) -> None:
+        """Record that a message is over, now."""
+        row = self._under_way.pop(number, None)
+        if row is not None:
+            self._rows.append((*row[:2], self.clock_ns(), *row[3:]))
+
+    def unseen(self, number: int) -> None:
+        """Record that nobody will say when a message is over."""
+        row = self._under_way.pop(number, None)
+        if row is not None and number not in self._written_unfinished:
+            self._rows.append(row)
 
     def beat(self, phase: str | None = None) -> None:
         """Show a sign of life, in a phase of its own where one is given."""
@@ -77,20 +148,25 @@ class Recorder:
         self._pulse.beat(step=step, total_steps=total_steps, phase=self.phase)
 
     def end_step(self, step: int) -> None:
-        """Count an optimizer step; now and then hand the spans to the disk."""
+        """Count an optimizer step."""
         self.step = step
         self._pulse.beat(step=step)
-        if self.clock_ns() - self._flushed_at > FLUSH_EVERY_NS:
-            self.flush()
+        if self._problem is not None:
+            raise self._problem
 
     def flush(self) -> None:
-        """Write what has been collected so far."""
-        rows = [self._rows.popleft() for _ in range(len(self._rows))]
-        self._writer.write(rows)
-        self._flushed_at = self.clock_ns()
+        """Write what has been collected so far; a message under way since the last time, without its end."""
+        with self._writing:
+            rows = [self._rows.popleft() for _ in range(len(self._rows))]
+            unfinished = {n: row for n, row in list(self._under_way.items()) if n not in self._written_unfinished}
+            self._written_unfinished = set(unfinished) | (self._written_unfinished & set(self._under_way))
+            self._writer.write([*rows, *unfinished.values()])
 
     def close(self) -> None:
         """Write the rest and end the file."""
+        self._over.set()
+        if self._flusher is not None:
+            self._flusher.join()
         self.flush()
         self._writer.close()
 
@@ -98,19 +174,22 @@ class Recorder:
 class Span:
     """One open span; made by `Recorder.span`."""
 
-    __slots__ = ("_kind", "_outer_phase", "_recorder", "_started_at_ns")
+    __slots__ = ("_kind", "_operation", "_outer_phase", "_recorder", "_started_at_ns", "_step")
 
-    def __init__(self, recorder: Recorder, kind: str) -> None:
+    def __init__(self, recorder: Recorder, kind: str, operation: str | None = None) -> None:
         self._recorder = recorder
         self._kind = kind
+        self._operation = operation
 
     def __enter__(self) -> None:
         self._outer_phase = self._recorder.phase
         self._recorder.beat(_PHASE.get(self._kind, "compute"))
+        self._step = self._recorder.step
         self._started_at_ns = self._recorder.clock_ns()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._recorder.add(self._kind, self._started_at_ns, self._recorder.clock_ns())
+        now_at_ns = self._recorder.clock_ns()
+        self._recorder.add(self._kind, self._started_at_ns, now_at_ns, self._operation, step=self._step)
         self._recorder.beat(self._outer_phase)

@@ -56,6 +56,10 @@ class RunFolder:
         return self.path / "spans"
 
     @property
+    def counters(self) -> Path:
+        return self.path / "counters"
+
+    @property
     def logs(self) -> Path:
         return self.path / "logs"
 
@@ -103,11 +107,17 @@ class RunFolder:
     def rank_report(self, rank: int) -> Path:
         return self.ranks / f"rank-{rank:04d}.json"
 
+    def rank_script(self, rank: int) -> Path:
+        return self.ranks / f"rank-{rank:04d}.script.json"
+
     def rank_pulse(self, rank: int) -> Path:
         return self.ranks / f"rank-{rank:04d}.pulse"
 
     def rank_spans(self, rank: int) -> Path:
         return self.spans / f"rank-{rank:04d}.arrows"
+
+    def rank_counters(self, rank: int) -> Path:
+        return self.counters / f"rank-{rank:04d}.arrows"
 
     def rank_log(self, rank: int) -> Path:
         return self.logs / f"rank-{rank:04d}.log"

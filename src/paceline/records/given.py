@@ -98,6 +98,8 @@ class Clock:
     """The offset is off by this at most; None where nothing bounds it."""
     method: str
     """same (it is the same clock), exchange (time stamps sent to and fro) or wall (wall clocks are taken to agree)."""
+    at_ns: int = 0
+    """What the process's own clock showed when it was compared; 0 where it was not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

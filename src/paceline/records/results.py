@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from paceline.records.anatomy import Anatomy, Efficiencies
 from paceline.records.finding import Finding
 from paceline.records.run import Epoch, Machine
 from paceline.records.study import Point, Study
@@ -81,6 +82,10 @@ class PointResult:
     """Payload of the messages that a rank takes part in, per step in the timed epochs of the median run."""
     exposed_share: float | None = None
     """Fraction of those epochs in which a rank communicated and computed nothing."""
+    anatomy: Anatomy | None = None
+    """What the traces of the median run show."""
+    efficiencies: Efficiencies | None = None
+    """The efficiency tree of its timed epochs, against the baseline."""
     read_bytes: int | None = None
     """Bytes that a rank read while it loaded the data, the most of any rank and run."""
     queue_s: Interval | None = None

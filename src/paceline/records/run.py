@@ -26,9 +26,9 @@ class Manifest:
     """From 1 on."""
     seed: int
     data_folder: str
-    """The decoded cache that the ranks map."""
+    """The decoded cache that the ranks map; empty for a script."""
     model_file: str | None
-    """The user's model file, absolute; None for a model of the catalog."""
+    """The user's model file or script, absolute; None for a model of the catalog."""
     cores: tuple[tuple[int, ...], ...] | None
     """Cores of each local rank; None leaves placement to the operating system."""
     placement: str
@@ -186,6 +186,16 @@ class RankReport:
     """What its monotonic clock shows more than rank 0's at the same instant."""
     clock_error_ns: int | None = None
     """That is off by this at most; None where it was not found out."""
+    clock_at_end: Clock | None = None
+    """The same once more after the last step, where it reads another clock than rank 0."""
+    samples: int | None = None
+    """Of a script: what went through its model in the timed steps, all but the first; None where that is not known."""
+    timed_s: float | None = None
+    """Of a script: from the start of its second step to the end of its last; None where there is no second."""
+    found: tuple[str, ...] = ()
+    """Of a script: what the probe recognised in it, such as DDP."""
+    notes: tuple[str, ...] = ()
+    """Of a script: what could not be measured, in sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +224,9 @@ class Machine:
     complaints: tuple[Complaint, ...] = ()
     """Where it is not what was asked for."""
     clocks: tuple[Clock, ...] = ()
-    """Of every process against the launcher's."""
+    """Of every process against the launcher's, before the first step."""
+    clocks_at_end: tuple[Clock, ...] = ()
+    """The same after the last step, of processes whose clock is another: between the two it drifts evenly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,12 +248,13 @@ class RunResult:
     """The same for this attempt alone: what its ledger sums to."""
     epochs: tuple[Epoch, ...]
     """Times are those of the slowest rank."""
-    test_loss: float
-    test_accuracy: float
-    parameters: int
-    load_s: float
+    test_loss: float | None
+    """None for a script, of which no test, parameters, loading or weights are known."""
+    test_accuracy: float | None
+    parameters: int | None
+    load_s: float | None
     steps: int
-    weights_sha256: str
+    weights_sha256: str | None
     oversubscribed: bool
     """More threads than cores: kept out of fits."""
     device: str = "cpu"
@@ -256,3 +269,10 @@ class RunResult:
     """Of an asynchronous strategy: the most steps that a rank was ahead of the slowest."""
     emulated: bool = False
     """Whether several hosts were only namespaces of one machine: kept out of fits."""
+    samples: int | None = None
+    """Of a script: what went through its model in the timed steps, all ranks together; None where not known."""
+    timed_s: float | None = None
+    """Of a script: the slowest rank's time for its timed steps, all but the first; None where there are none."""
+    found: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """As its ranks said: what was recognised in the script, and what could not be measured."""

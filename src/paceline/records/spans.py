@@ -6,19 +6,19 @@ Each flush is one record batch, so a file that broke off is readable up to the l
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from paceline.errors import StorageError
-from paceline.records.codec import storage_error
-from paceline.records.trace import SPAN_KINDS, SPAN_SCHEMA, RankTrace
+from paceline.records.streams import StreamWriter, read_table
+from paceline.records.trace import READABLE, SPAN_KINDS, SPAN_SCHEMA, RankTrace, Words
 
-# kind index, start_ns, end_ns, step, operation, bytes, sequence, group, peer: as the recorder keeps them.
-# -1 and None stand for null.
-SpanRow = tuple[int, int, int, int, str | None, int, int, str | None, int]
+# kind index, start_ns, end_ns, step, operation, bytes, sequence, group, peer, begun_ns, dtype: as the recorder keeps
+# them. -1 and None stand for null.
+SpanRow = tuple[int, int, int, int, str | None, int, int, str | None, int, int, str | None]
 
 _TEXT = pa.dictionary(pa.int16(), pa.string())
 _SCHEMA = pa.schema(
@@ -32,68 +32,48 @@ _SCHEMA = pa.schema(
         pa.field("sequence", pa.int32()),
         pa.field("group", _TEXT),
         pa.field("peer", pa.int32()),
+        pa.field("begun_ns", pa.int64()),
+        pa.field("dtype", _TEXT),
     ],
     metadata={"schema": SPAN_SCHEMA},
 )
+_LATER = ("peer", "begun_ns", "dtype")
+"""Columns that files of version 1 may lack."""
 _KINDS = pa.array(SPAN_KINDS, pa.string())
+_COLLECTIVE = SPAN_KINDS.index("collective")
 
 
 class SpanWriter:
     """Appends batches of spans to a file; a batch is on its way to the disk when `write` returns."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("wb")
-        except OSError as error:
-            raise storage_error(path, error) from error
-        options = pa.ipc.IpcWriteOptions(compression="zstd", emit_dictionary_deltas=True)
-        self._stream = pa.ipc.new_stream(self._file, _SCHEMA, options=options)
+        self._stream = StreamWriter(path, _SCHEMA)
 
     def write(self, rows: Sequence[SpanRow]) -> None:
         """Append one batch and hand it to the operating system."""
-        if not rows:
-            return
-        try:
-            self._stream.write_batch(_batch(rows))
-            self._file.flush()
-        except OSError as error:
-            raise storage_error(self._path, error) from error
+        if rows:
+            self._stream.write(_batch(rows))
 
     def close(self) -> None:
         """End the stream properly."""
-        try:
-            self._stream.close()
-            self._file.close()
-        except OSError as error:
-            raise storage_error(self._path, error) from error
+        self._stream.close()
 
 
 def read_spans(path: Path, rank: int) -> RankTrace:
     """The spans of one rank, up to the last full batch; raises StorageError where there is none."""
-    truncated = False
-    batches: list[pa.RecordBatch] = []
-    try:
-        with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as stream:
-            if (stream.schema.metadata or {}).get(b"schema") != SPAN_SCHEMA.encode():
-                raise StorageError(f"{path} is not a {SPAN_SCHEMA} file.")
-            schema = stream.schema
-            try:
-                batches.extend(stream)
-            except (pa.ArrowException, OSError):
-                truncated = True
-    except (pa.ArrowException, OSError) as error:
-        raise StorageError(f"{path} cannot be read as a trace: {error}.") from error
-    return _trace(rank, pa.Table.from_batches(batches, schema), truncated)
+    table, truncated = read_table(path, _SCHEMA, READABLE, what="a trace", later=_LATER)
+    return _trace(rank, table, truncated)
 
 
 def _batch(rows: Sequence[SpanRow]) -> pa.RecordBatch:
-    kind, start, end, step, operation, size, sequence, group, peer = zip(*rows, strict=True)
+    kind, start, end, step, operation, size, sequence, group, peer, begun, dtype = zip(*rows, strict=True)
 
     def optional(values: Sequence[int], dtype: pa.DataType) -> pa.Array:
         array = np.asarray(values, np.int64)
         return pa.array(array, dtype, mask=array < 0)
+
+    def text(values: Sequence[str | None]) -> pa.Array:
+        return pa.array(values, pa.string()).cast(_TEXT)
 
     return pa.record_batch(
         [
@@ -101,11 +81,13 @@ def _batch(rows: Sequence[SpanRow]) -> pa.RecordBatch:
             pa.array(start, pa.int64()),
             optional(end, pa.int64()),
             pa.array(step, pa.int32()),
-            pa.array(operation, pa.string()).cast(_TEXT),
+            text(operation),
             optional(size, pa.int64()),
             optional(sequence, pa.int32()),
-            pa.array(group, pa.string()).cast(_TEXT),
+            text(group),
             optional(peer, pa.int32()),
+            optional(begun, pa.int64()),
+            text(dtype),
         ],
         schema=_SCHEMA,
     )
@@ -113,24 +95,59 @@ def _batch(rows: Sequence[SpanRow]) -> pa.RecordBatch:
 
 def _trace(rank: int, table: pa.Table, truncated: bool) -> RankTrace:
     def integers(name: str) -> np.ndarray:
+        """A column of numbers; -1 where it has none, and in files of a version that lacks it."""
+        if name not in table.column_names:
+            return np.full(len(table), -1, np.int64)
         return table.column(name).fill_null(-1).to_numpy()
 
-    def texts(name: str) -> tuple[Any, ...]:
-        return tuple(table.column(name).to_pylist())
+    def words(name: str) -> Words:
+        if name not in table.column_names or not len(table):
+            return Words(np.full(len(table), -1, np.int32), ())
+        column = table.column(name).unify_dictionaries().combine_chunks()
+        return Words(column.indices.fill_null(-1).to_numpy().astype(np.int32), tuple(column.dictionary.to_pylist()))
 
-    kinds = table.column("kind").unify_dictionaries().combine_chunks()
-    numbers = [SPAN_KINDS.index(name) if name in SPAN_KINDS else -1 for name in kinds.dictionary.to_pylist()]
-    return RankTrace(
+    kinds = words("kind")
+    numbers = [SPAN_KINDS.index(name) if name in SPAN_KINDS else -1 for name in kinds.words]
+    trace = RankTrace(
         rank=rank,
-        kind=np.asarray(numbers, np.int8)[kinds.indices.to_numpy()],
+        kind=np.asarray([*numbers, -1], np.int8)[kinds.codes],
         start_ns=integers("start_ns"),
         end_ns=integers("end_ns"),
         step=integers("step"),
-        operation=texts("operation"),
+        operation=words("operation"),
         bytes=integers("bytes"),
         sequence=integers("sequence"),
-        group=texts("group"),
-        # Files of an earlier version have no such column.
-        peer=integers("peer") if "peer" in table.column_names else None,
+        group=words("group"),
+        peer=integers("peer"),
+        begun_ns=integers("begun_ns"),
+        dtype=words("dtype"),
         truncated=truncated,
     )
+    return without(trace, _told_again(trace))
+
+
+def without(trace: RankTrace, rows: np.ndarray) -> RankTrace:
+    """The trace but for some of its rows, given as a mask."""
+    if not rows.any():
+        return trace
+    kept = ~rows
+    columns: dict[str, Any] = {}
+    for field in fields(RankTrace):
+        value = getattr(trace, field.name)
+        if isinstance(value, Words):
+            columns[field.name] = Words(value.codes[kept], value.words)
+        elif isinstance(value, np.ndarray):
+            columns[field.name] = value[kept]
+    return replace(trace, **columns)
+
+
+def _told_again(trace: RankTrace) -> np.ndarray:
+    """Which rows are messages without an end that stand there a second time: by issue, the one before its twin."""
+    messages = np.flatnonzero(trace.kind == _COLLECTIVE)
+    group, sequence = trace.group.codes[messages], trace.sequence[messages]
+    order = np.lexsort((trace.end_ns[messages], sequence, group, trace.start_ns[messages]))
+    keys = np.stack((trace.start_ns[messages], sequence, group, trace.peer[messages]))[:, order]
+    again = np.append(np.all(keys[:, :-1] == keys[:, 1:], axis=0), False)[: len(order)]
+    told = np.zeros(len(trace), dtype=bool)
+    told[messages[order[again]]] = True
+    return told & (trace.end_ns < 0)

@@ -3,7 +3,7 @@
     Study ── expand ──▶ Point × all combinations of its factors ── repeats ──▶ Run × repeats
 
 A point's identity is its settings: `point_id` is a hash of everything that can change what a run
-computes or how fast it does so, the data's and the model file's contents included. What only
+computes or how fast it does so, the contents of the data and of a model file or script included. What only
 says how often or how patiently to measure (repeats, heartbeat) is left out of it.
 """
 
@@ -80,6 +80,16 @@ class TrainSettings:
     """Steps between two checkpoints; 0 writes none, because a short run is sooner repeated."""
     precision: str = "float32"
     """float32, or float64 where the order of summation matters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptSettings:
+    """`[script]` of a study file: a program of the user's own, in place of data, model and training."""
+
+    path: str = ""
+    """A Python file, relative to the study file."""
+    arguments: tuple[str, ...] = ()
+    """What follows its name on a command line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +176,8 @@ class Study:
     launch: LaunchSettings = LaunchSettings()
     vary: dict[str, tuple[str | int | float | bool, ...]] = field(default_factory=dict)
     """Factors besides the ranks: path of a setting -> its values; the sections above hold the first of each."""
+    script: ScriptSettings | None = None
+    """Where there is one, it brings its own data, model and training: the sections for these mean nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +203,9 @@ class Point:
     """What the strategy alone takes: servers, staleness, average_every, ..."""
     site: dict[str, str] = field(default_factory=dict)
     """What of `[launch]` decides how fast a run is: partition, constraint, interface, ..."""
+    script: ScriptSettings | None = None
+    script_digest: str = ""
+    """SHA-256 of the script's file; empty where there is none."""
 
     @property
     def servers(self) -> int:
@@ -219,20 +234,24 @@ class Point:
         """A readable name that changes with any setting: `2-ranks-ddp-1f0c9a77e2`."""
         data = replace(self.data, dataset=_file_name(self.data.dataset))
         model = replace(self.model, name=_file_name(self.model.name))
-        settings = asdict(replace(self, data=data, model=model))
+        script = self.script and replace(self.script, path=_file_name(self.script.path))
+        settings = asdict(replace(self, data=data, model=model, script=script))
         # What came later says nothing where it is at its default: points that were measured before keep their names.
-        for name in ("options", "site"):
+        for name in ("options", "site", "script", "script_digest"):
             if not settings[name]:
                 del settings[name]
         if self.data.read == "mapped":
             del settings["data"]["read"]
+        if script is not None:  # which brings all of these itself
+            for name in ("data", "data_digest", "model", "model_digest", "train"):
+                del settings[name]
         canonical = json.dumps(settings, sort_keys=True, separators=(",", ":"))
         digest = hashlib.sha256(canonical.encode()).hexdigest()[:10]
         return f"{self.ranks}-rank{'s' if self.ranks > 1 else ''}-{self.strategy}-{digest}"
 
     @property
     def batch_global(self) -> int:
-        """Samples between two optimizer steps over all ranks."""
+        """Samples between two optimizer steps over all ranks; not known of a script."""
         if self.train.batch_global is not None:
             return self.train.batch_global
         assert self.train.batch_per_rank is not None

@@ -32,6 +32,11 @@ def is_weak(results: StudyResults) -> bool:
     return results.study.train.batch_per_rank is not None
 
 
+def is_script(results: StudyResults) -> bool:
+    """Whether a script of the user's own was run: it has no epochs, and no accuracy that is known."""
+    return results.study.script is not None
+
+
 def series_names(results: StudyResults) -> tuple[str, ...]:
     """The series of a study in its own order; one without a name where nothing but ranks is varied."""
     return tuple(dict.fromkeys(point.series for point in results.points))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from paceline.records.given import Given, Link
 from paceline.records.results import Interval, StudyResults
 from paceline.records.run import Machine
-from paceline.report.choice import is_weak
+from paceline.report.choice import is_script, is_weak
 from paceline.report.settings import study_settings
 from paceline.report.tables import parameters_text
 from paceline.report.words import finished_runs
@@ -42,11 +42,12 @@ def headline_facts(results: StudyResults) -> tuple[str, ...]:
     """What a reader wants to know at a glance: how much was run, of what, on what."""
     study, machine = results.study, results.machine
     runs = f"{finished_runs(results)} of {results.expected_runs} runs"
-    facts = [
-        runs,
-        f"{study.model.name} on {study.data.dataset}",
-        "weak scaling" if is_weak(results) else "strong scaling",
-    ]
+    facts = [runs]
+    if study.script is not None:
+        facts += [study.script.path, *([f"{study.run.scaling} scaling"] if study.run.scaling else [])]
+    else:
+        scaling = "weak scaling" if is_weak(results) else "strong scaling"
+        facts += [f"{study.model.name} on {study.data.dataset}", scaling]
     if machine is not None:
         cores = counted(machine.cores, "core")
         facts.append(f"{machine.cpu}, {cores}" if machine.cpu else cores)
@@ -108,7 +109,7 @@ def settings_facts(results: StudyResults) -> tuple[Fact, ...]:
     facts = [
         Fact(name, _value_text(value)) for name, value in study_settings(results.study).items() if value is not None
     ]
-    return (*facts, Fact("parameters of the model", parameters_text(results)))
+    return tuple(facts) if is_script(results) else (*facts, Fact("parameters of the model", parameters_text(results)))
 
 
 def protocol_facts(results: StudyResults) -> tuple[Fact, ...]:
@@ -118,6 +119,13 @@ def protocol_facts(results: StudyResults) -> tuple[Fact, ...]:
     seeds = (
         f"seed {study.train.seed}" if repeats == 1 else f"seeds {study.train.seed} to {study.train.seed + repeats - 1}"
     )
+    warm_up = "The first epoch of a run is left out of its times, and so is an interrupted one, where there are others."
+    accuracy = "On the test set, after the last epoch; mean and standard deviation over repeats."
+    clock = "The host's monotonic clock; an epoch takes as long as its slowest rank."
+    if is_script(results):
+        seeds, accuracy = "the seeds that the script chooses itself", ""
+        warm_up = "The first step of a run is left out of its times. A step is an update by the script's optimizers."
+        clock = "The host's monotonic clock; the timed steps take as long as on the slowest rank."
     facts = [
         Fact(
             "Repeats",
@@ -125,13 +133,10 @@ def protocol_facts(results: StudyResults) -> tuple[Fact, ...]:
             f"{finished_runs(results)} of {results.expected_runs} runs are finished.",
         ),
         Fact("Order", "Runs are interleaved over the points, so that a noisy minute does not fall on one of them."),
-        Fact(
-            "Warm-up",
-            "The first epoch of a run is left out of its times, and so is an interrupted one, where there are others.",
-        ),
+        Fact("Warm-up", warm_up),
         Fact("Intervals", _interval_words(results)),
-        Fact("Accuracy", "On the test set, after the last epoch; mean and standard deviation over repeats."),
-        Fact("Clock", "The host's monotonic clock; an epoch takes as long as its slowest rank."),
+        Fact("Accuracy", accuracy),
+        Fact("Clock", clock),
         Fact("Versions", versions_text(results.machine)),
         Fact("Commit", results.commit or "not run from a checkout"),
     ]
@@ -141,14 +146,22 @@ def protocol_facts(results: StudyResults) -> tuple[Fact, ...]:
 def definitions(results: StudyResults) -> tuple[Fact, ...]:
     """What every figure of the report means."""
     batch = "The batch per rank" if is_weak(results) else "The global batch"
+    samples = "Training samples of an epoch over its time, all ranks together."
+    scaling, whole = f"{batch} is the same at every point.", ""
+    epoch = "From the first step's start to the last step's end of an epoch; evaluation is not in it."
+    if is_script(results):
+        whole, epoch = "From the launch of a run to its last rank's end.", ""
+        samples = "Samples that went through the model in the timed steps, summed over ranks, over the slowest's time."
+        scaling = scaling if results.study.run.scaling else ""
     facts = [
-        Fact("epoch time", "From the first step's start to the last step's end of an epoch; evaluation is not in it."),
-        Fact("samples/s", "Training samples of an epoch over its time, all ranks together."),
+        Fact("run time", whole),
+        Fact("epoch time", epoch),
+        Fact("samples/s", samples),
         Fact("baseline", "The timed point with the fewest ranks."),
         Fact("speed-up", "Samples/s divided by the baseline's; its interval is that of the ratios within each repeat."),
         Fact("ideal", "A speed-up equal to the ratio of ranks to the baseline's."),
         Fact("efficiency", "Speed-up divided by the ideal."),
-        Fact("scaling", f"{batch} is the same at every point."),
+        Fact("scaling", scaling),
         Fact("median run", "Of the runs seen from launch to end, the one with the median time per sample."),
         Fact(
             "lost part",
@@ -160,6 +173,7 @@ def definitions(results: StudyResults) -> tuple[Fact, ...]:
             "The median run's time from launch to end, divided without remainder; mean over ranks.",
         ),
     ]
+    facts = [fact for fact in facts if fact.text]
     return (*facts, *(Fact(kind, words[0].upper() + words[1:] + ".") for kind, words in KIND_WORDS.items()))
 
 

@@ -11,26 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from paceline.report.canvas import HEIGHT, LINE_STYLES, Figure, axis_title, layout, rounded
-from paceline.report.legend import Key
+from paceline.report.legend import KIND_STYLES, Key, kind_key
 from paceline.report.model import ReportModel
 from paceline.report.scaling_plots import ranking_figure, scaling_figure
 from paceline.report.series import LearningCurve, Ledger
 from paceline.report.tables import seconds_text, share_text
-
-# Of ledger kinds: colour, pattern. Computation is blue, communication red, input green.
-_KIND_STYLES = {
-    "startup": ("grey", "\\"),
-    "load": ("green", "/"),
-    "input-wait": ("green", ""),
-    "forward": ("sky", ""),
-    "backward": ("blue", ""),
-    "comm-wait": ("vermillion", "x"),
-    "comm-transfer": ("vermillion", ""),
-    "optimizer": ("yellow", "|"),
-    "evaluate": ("purple", "-"),
-    "checkpoint": ("orange", "+"),
-    "other": ("pale", "."),
-}
 
 _BAR_HEIGHT = 46
 _THIN_BAR_HEIGHT = 10
@@ -123,13 +108,12 @@ def _ledger_figure(name: str, title: str, ledger: Ledger, *, caption: str) -> Fi
     drawing["xaxis"] |= {"title": axis_title("share of the run"), "range": [0, 100], "ticksuffix": " %", "dtick": 25}
     drawing["yaxis"] |= {"type": "category", "autorange": "reversed", "showgrid": False, "ticklabelstandoff": 6}
     drawing["legend"]["traceorder"] = "normal"
-    styles = [(kind, *_KIND_STYLES[kind]) for kind, _ in shown]
-    keys = tuple(Key(label=kind, color=color, pattern=pattern) for kind, color, pattern in styles)
+    keys = tuple(kind_key(kind) for kind, _ in shown)
     return Figure(name=name, title=title, caption=caption, keys=keys, data=data, layout=drawing)
 
 
 def _kind_trace(kind: str, values: tuple[float | None, ...], ledger: Ledger) -> dict[str, Any]:
-    color, pattern = _KIND_STYLES[kind]
+    color, pattern = KIND_STYLES[kind]
     shares = [(value or 0.0) / whole if whole else 0.0 for value, whole in zip(values, ledger.wholes, strict=True)]
     return {
         "type": "bar",

@@ -1,6 +1,6 @@
 """ReportModel as one HTML file that opens offline: style, plots and Plotly's script are in it.
 
-A policy in the page forbids every request and every script but the two whose digests it names, so
+A policy in the page forbids every request and every script but those whose digests it names, so
 that even text that slipped through escaping could not run. Plotly's script is read from its
 installed package, which is never imported.
 """
@@ -22,28 +22,36 @@ from paceline.errors import StorageError
 from paceline.report.canvas import Figure
 from paceline.report.facts import Fact
 from paceline.report.figures import figures
+from paceline.report.inside import insides_html
 from paceline.report.legend import legend_html
 from paceline.report.model import ReportModel
 from paceline.report.steps import Step
-from paceline.report.tables import Cell, Table
+from paceline.report.table_html import table_html, text_html
+from paceline.report.timeline import timeline_object
+from paceline.report.tree import tree_html
 from paceline.report.words import ShownFinding
 
+_TIMELINE = ("timeline_lanes", "timeline_drawing", "timeline_words", "timeline")
 _BROWSERS_END_SCRIPT_AT = re.compile(r"<(?=/script|!--)", re.IGNORECASE)
 
 
 def render(model: ReportModel) -> str:
     """The report as the text of a self-contained page."""
     drawn = figures(model)
-    script, plotly = _script(_asset("report.js")), _script(_plotly())
+    plots = {name: {"data": figure.data, "layout": figure.layout} for name, figure in drawn.items()}
+    timelines = [timeline_object(run.timeline) for run in model.inside if run.timeline]
+    own = [_asset("report.js"), *([_timeline_script()] if model.inside else [])]
+    # Plotly's is by far the largest, and last: what does not need it is there before it is read.
+    scripts = [_script(text) for text in (*own, _plotly())]
     return Template(_asset("page.html")).substitute(
-        policy=escape(_policy(script, plotly)),
+        policy=escape(_policy(*scripts)),
         title=escape(model.title),
         slug=re.sub(r"[^a-z0-9]+", "-", model.name.lower()).strip("-") or "study",
         style=_asset("report.css"),
         body="\n".join(_sections(model, drawn)),
-        figures=embedded_json({name: {"data": figure.data, "layout": figure.layout} for name, figure in drawn.items()}),
-        script=script,
-        plotly=plotly,
+        figures=embedded_json(plots),
+        timelines=embedded_json(timelines),
+        scripts="\n".join(f"<script>{script}</script>" for script in scripts),
     )
 
 
@@ -84,6 +92,12 @@ def _plotly() -> str:
     )
 
 
+def _timeline_script() -> str:
+    """The parts of the timeline's script as one, whose names are nobody else's."""
+    parts = "\n".join(_asset(f"{name}.js") for name in _TIMELINE)
+    return f'(() => {{\n"use strict";\n{parts}}})();'
+
+
 def _asset(name: str) -> str:
     return (importlib.resources.files("paceline.report") / "assets" / name).read_text(encoding="utf-8")
 
@@ -93,12 +107,15 @@ def _sections(model: ReportModel, drawn: Mapping[str, Figure]) -> Iterable[str]:
     yield _header(model)
     yield _plots([drawn.get(main), drawn.get("ledger")])
     yield _next(model.next_step)
+    speed = "Epoch time and throughput" if drawn.get("epoch") else "Throughput"  # of a script no epochs are known
     sections = [
-        ("results", "Results", _table(model.figures) + _table(model.extras) + _table(model.ledger, compact=True)),
+        ("results", "Results", _results(model)),
         ("compare", "Side by side", _side_by_side(model, drawn, main)),
-        ("learning", "Learning curves", _plots([drawn.get(name) for name in ("accuracy", "loss") if name != main])),
-        ("speed", "Epoch time and throughput", _plots([drawn.get("epoch"), drawn.get("throughput")])),
+        ("efficiency", "Efficiency tree", tree_html(model.tree)),
+        ("inside", "Inside a run", insides_html(model.inside)),
         ("ranks", "Each rank's time", _rank_ledgers(model, drawn)),
+        ("learning", "Learning curves", _plots([drawn.get(name) for name in ("accuracy", "loss") if name != main])),
+        ("speed", speed, _plots([drawn.get("epoch"), drawn.get("throughput")])),
         ("findings", "Findings", _findings(model.findings)),
         ("machine", "Machine", _facts(model.machine)),
         ("settings", "Settings", _facts(model.settings, names=True)),
@@ -114,13 +131,17 @@ def _sections(model: ReportModel, drawn: Mapping[str, Figure]) -> Iterable[str]:
     )
 
 
+def _results(model: ReportModel) -> str:
+    return table_html(model.figures) + table_html(model.extras) + table_html(model.ledger, compact=True)
+
+
 def _header(model: ReportModel) -> str:
     facts = "".join(f"<li>{escape(text)}</li>" for text in model.headline)
     question = f'<p class="question">{escape(model.question)}</p>' if model.question else ""
-    remarks = f'<p class="remarks">{_text(" ".join(model.remarks))}</p>' if model.remarks else ""
+    remarks = f'<p class="remarks">{text_html(" ".join(model.remarks))}</p>' if model.remarks else ""
     return (
         f'<header><ul class="headline"><li class="brand">Paceline</li>{facts}</ul><h1>{escape(model.title)}</h1>'
-        f'{question}<p class="verdict">{_text(model.verdict)}</p>{remarks}{_notice(model.findings)}</header>'
+        f'{question}<p class="verdict">{text_html(model.verdict)}</p>{remarks}{_notice(model.findings)}</header>'
     )
 
 
@@ -132,12 +153,9 @@ def _notice(findings: tuple[ShownFinding, ...]) -> str:
     more = f" And {len(pressing) - 1} more." if len(pressing) > 1 else ""
     first = pressing[0]
     severity = first.severity.capitalize()
-    return f'<p class="notice {first.severity}"><a href="#findings">{severity}</a>: {_text(first.summary)}{more}</p>'
-
-
-def _text(text: str) -> str:
-    """Text of the model as HTML; a sign stays on the line of its number."""
-    return escape(text).replace(" %", "\u00a0%").replace("± ", "±\u00a0").replace(" ×", "\u00a0×")
+    return (
+        f'<p class="notice {first.severity}"><a href="#findings">{severity}</a>: {text_html(first.summary)}{more}</p>'
+    )
 
 
 def _plots(drawn: Iterable[Figure | None]) -> str:
@@ -169,7 +187,7 @@ def _command(step: Step) -> str:
 
 def _side_by_side(model: ReportModel, drawn: Mapping[str, Figure], main: str) -> str:
     plots = "".join(_plots([drawn.get(name)]) for name in ("ranking", "all-ledgers") if name != main)
-    parts = (f'{_table(part.table)}<p class="told">{_text(part.sentence)}</p>' for part in model.side_by_side)
+    parts = (f'{table_html(part.table)}<p class="told">{text_html(part.sentence)}</p>' for part in model.side_by_side)
     return "".join(parts) + plots
 
 
@@ -177,40 +195,11 @@ def _steps(steps: Iterable[Step]) -> str:
     return f'<div class="steps card">{"".join(f"<p>{escape(step.text)}</p>{_command(step)}" for step in steps)}</div>'
 
 
-def _table(table: Table, *, compact: bool = False) -> str:
-    if not table.rows:
-        return ""
-    named = {index for index, column in enumerate(table.columns) if column in table.words}
-    head = "".join(f'<th scope="col"{_word(i in named)}>{escape(c)}</th>' for i, c in enumerate(table.columns))
-    rows = "".join(_row(row, named) for row in table.rows)
-    notes = "".join(f'<p class="footnote">{_text(note)}</p>' for note in table.footnotes)
-    kind = ' class="compact"' if compact else ""
-    return (
-        f'<div class="card"><div class="scroll" role="region" tabindex="0" aria-label="{escape(table.caption)}">'
-        f"<table{kind}><caption>{escape(table.caption)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        f"</div>{notes}</div>\n"
-    )
-
-
-def _word(named: bool) -> str:
-    return ' class="word"' if named else ""
-
-
-def _row(row: tuple[Cell, ...], named: set[int]) -> str:
-    first, *rest = row
-    cells = "".join(f"<td{_word(i in named)}>{_cell(cell)}</td>" for i, cell in enumerate(rest, start=1))
-    return f'<tr><th scope="row">{escape(first.figure)}</th>{cells}</tr>'
-
-
-def _cell(cell: Cell) -> str:
-    return _text(cell.figure) + (f" <small>{_text(cell.beside)}</small>" if cell.beside else "")
-
-
 def _rank_ledgers(model: ReportModel, drawn: Mapping[str, Figure]) -> str:
     plots = _plots([drawn.get(f"ranks-{index}") for index in range(len(model.rank_ledgers))])
     tables = "".join(
         f"<details><summary>The same as a table: {escape(ledger.title)}</summary>"
-        f"{_table(ledger.table, compact=True)}</details>"
+        f"{table_html(ledger.table, compact=True)}</details>"
         for ledger in model.rank_ledgers
     )
     return plots + tables
@@ -222,16 +211,16 @@ def _findings(findings: Iterable[ShownFinding]) -> str:
 
 def _finding(finding: ShownFinding) -> str:
     about = f" · {escape(finding.about)}" if finding.about else ""
-    more = "".join(f"<p>{_text(text)}</p>" for text in (finding.cause, finding.remedy) if text)
+    more = "".join(f"<p>{text_html(text)}</p>" for text in (finding.cause, finding.remedy) if text)
     severity = finding.severity if finding.severity in ("error", "warning", "info") else "info"
     return (
         f'<div class="finding card {severity}"><p class="severity">{escape(finding.severity)}{about}</p>'
-        f'<p class="summary">{_text(finding.summary)}</p>{more}</div>'
+        f'<p class="summary">{text_html(finding.summary)}</p>{more}</div>'
     )
 
 
 def _facts(facts: tuple[Fact, ...], *, names: bool = False) -> str:
     if not facts:
         return ""
-    rows = "".join(f"<dt>{escape(fact.label)}</dt><dd>{_text(fact.text)}</dd>" for fact in facts)
+    rows = "".join(f"<dt>{escape(fact.label)}</dt><dd>{text_html(fact.text)}</dd>" for fact in facts)
     return f'<dl class="facts card{" names" if names else ""}">{rows}</dl>'

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from numbers import Real
 from typing import Any
 
+from paceline.records.anatomy import Efficiencies
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.trace import LEDGER_KINDS
 from paceline.report.settings import point_settings
@@ -57,6 +58,7 @@ def _point(result: PointResult) -> dict[str, Any]:
         "parameters": result.parameters,
         "message_bytes": result.message_bytes,
         "exposed_share": result.exposed_share,
+        "efficiencies": _tree(result.efficiencies),
         "read_bytes": result.read_bytes,
         "queue_s": _figure(result.queue_s),
         "staleness_max": result.staleness_max,
@@ -68,6 +70,11 @@ def _point(result: PointResult) -> dict[str, Any]:
 
 def _figure(figure: Any) -> dict[str, Any] | None:
     return None if figure is None else asdict(figure)
+
+
+def _tree(found: Efficiencies | None) -> dict[str, Any] | None:
+    """The efficiency tree; `global` is no name in Python."""
+    return None if found is None else {name.rstrip("_"): value for name, value in asdict(found).items()}
 
 
 def json_ready(value: Any) -> Any:

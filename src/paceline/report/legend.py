@@ -31,6 +31,23 @@ _PATTERNS = {
     ".": "M3.5 3.5h0M10.5 3.5h0M3.5 10.5h0M10.5 10.5h0",
 }
 
+# Of ledger kinds: colour, pattern. Computation is blue, communication red, input green. `message` is one of a timeline
+# of which nothing says until when it waited. No two have one colour: a timeline has no room for patterns.
+KIND_STYLES = {
+    "startup": ("grey", "\\"),
+    "load": ("mint", "/"),
+    "input-wait": ("green", ""),
+    "forward": ("sky", ""),
+    "backward": ("blue", ""),
+    "comm-wait": ("coral", "x"),
+    "comm-transfer": ("vermillion", ""),
+    "optimizer": ("yellow", "|"),
+    "evaluate": ("purple", "-"),
+    "checkpoint": ("orange", "+"),
+    "other": ("pale", "."),
+    "message": ("brick", ""),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
@@ -43,6 +60,12 @@ class Key:
     marker: str = ""
     pattern: str | None = None
     """None for a line."""
+
+
+def kind_key(kind: str) -> Key:
+    """The entry of a kind of the ledger."""
+    color, pattern = KIND_STYLES[kind]
+    return Key(label=kind, color=color, pattern=pattern)
 
 
 def legend_html(keys: Iterable[Key]) -> str:

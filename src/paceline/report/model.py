@@ -3,25 +3,33 @@
 words    verdict, remarks, findings          tables   figures and ledgers as strings
 steps    what to run next, how to repeat     facts    machine, settings, protocol, definitions
 series, scaling   numbers to draw            comparison_tables   series side by side
+inside   what a run's traces show           tree     factors of the efficiency
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from paceline.records.picture import Picture
 from paceline.records.results import StudyResults
 from paceline.report import comparison_tables, facts, scaling, series, steps, tables, words
 from paceline.report.characters import printable
 from paceline.report.choice import drawn_points
 from paceline.report.comparison_tables import SideBySide
 from paceline.report.facts import Fact
+from paceline.report.inside import Inside, insides
 from paceline.report.scaling import Ranking, Scaling
 from paceline.report.series import LearningCurve, Ledger
 from paceline.report.steps import Step
 from paceline.report.tables import Table
+from paceline.report.tree import Tree, efficiency_tree
 from paceline.report.words import ShownFinding
+
+if TYPE_CHECKING:
+    from paceline.records.counters import CpuTimes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +65,9 @@ class ReportModel:
     ledger: Table
     brief_ledger: Table
     """The same for a terminal: where there are many points, of those that the verdict is about."""
+    tree: Tree
+    inside: tuple[Inside, ...]
+    """Median runs that can be looked into, the widest first."""
     rank_ledgers: tuple[RankLedger, ...]
     speedup: Scaling
     epoch_time: Scaling
@@ -74,8 +85,17 @@ class ReportModel:
     repeat: tuple[Step, ...]
 
 
-def report_model(results: StudyResults) -> ReportModel:
-    """What there is to say about a study's results."""
+def report_model(
+    results: StudyResults,
+    pictures: Mapping[str, Picture] | None = None,
+    cpu_times: Mapping[str, CpuTimes] | None = None,
+    lost_to: Mapping[str, Mapping[str, float]] | None = None,
+) -> ReportModel:
+    """What there is to say about a study's results.
+
+    `pictures` and `cpu_times` are of the points' median runs, `lost_to` says how much of a point's lost efficiency each
+    factor explains: all by point_id, and for some points perhaps alone.
+    """
     drawn = drawn_points(results)
     model = ReportModel(
         name=results.study.name,
@@ -91,6 +111,8 @@ def report_model(results: StudyResults) -> ReportModel:
         extras=comparison_tables.extras_table(results),
         ledger=tables.ledger_table(results, results.points),
         brief_ledger=tables.ledger_table(results, drawn),
+        tree=efficiency_tree(results, lost_to or {}),
+        inside=insides(results, pictures or {}, cpu_times or {}),
         rank_ledgers=_rank_ledgers(results),
         speedup=scaling.speedups(results),
         epoch_time=scaling.epoch_times(results),

@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 from typing import Any
 
 from paceline import catalog
 from paceline.records.results import PointResult, StudyResults
+from paceline.records.study import Point
 from paceline.records.trace import LEDGER_KINDS
 
 _INTERVALS = ("epoch_s", "total_s", "samples_per_s", "speedup", "efficiency", "load_s", "queue_s")
+_FACTORS = ("computation_scaling", "load_balance", "serialisation", "transfer")
 _SPREADS = ("test_accuracy", "test_loss")
 _OPTIONS = tuple(dict.fromkeys(option for options in catalog.STRATEGY_OPTIONS.values() for option in options))
 
@@ -33,6 +36,7 @@ COLUMNS: dict[str, type] = {
     "threads": int,
     "launcher": str,
     "strategy": str,
+    "script": str,
     **dict.fromkeys(_OPTIONS, int),
     "device": str,
     "pin": bool,
@@ -51,6 +55,7 @@ COLUMNS: dict[str, type] = {
     **{f"ledger_{kind.replace('-', '_')}_s": float for kind in LEDGER_KINDS},
     "message_bytes": float,
     "exposed_share": float,
+    **dict.fromkeys(_FACTORS, float),
     "read_bytes": int,
     "staleness_max": int,
     "oversubscribed": bool,
@@ -61,7 +66,8 @@ COLUMNS: dict[str, type] = {
 
 def rows(results: StudyResults) -> list[dict[str, Any]]:
     """One row per point, with every column."""
-    return [{"study": results.study.name, **_settings(point), **_figures(point)} for point in results.points]
+    blank = dict.fromkeys(COLUMNS)
+    return [{**blank, "study": results.study.name, **_settings(point), **_figures(point)} for point in results.points]
 
 
 def csv_bytes(results: StudyResults) -> bytes:
@@ -99,6 +105,15 @@ def _settings(row: PointResult) -> dict[str, Any]:
         **{option: point.options.get(option) for option in _OPTIONS},
         "device": point.device,
         "pin": point.pin,
+        **_work(point),
+    }
+
+
+def _work(point: Point) -> dict[str, Any]:
+    """What is trained: a script, which says no more of it, or all of the rest."""
+    if point.script is not None:
+        return {"script": shlex.join([point.script.path, *point.script.arguments])}
+    return {
         "dataset": point.data.dataset,
         "read": point.data.read,
         "model": point.model.name,
@@ -119,5 +134,7 @@ def _figures(row: PointResult) -> dict[str, Any]:
         figures |= {f"{name}_{part}": getattr(spread, part, None) for part in ("mean", "std")}
     for kind in LEDGER_KINDS:
         figures[f"ledger_{kind.replace('-', '_')}_s"] = (row.ledger_s or {}).get(kind)
+    for name in _FACTORS:
+        figures[name] = getattr(row.efficiencies, name, None)
     names = ("message_bytes", "exposed_share", "read_bytes", "staleness_max", "oversubscribed", "emulated", "failure")
     return figures | {name: getattr(row, name) for name in names}

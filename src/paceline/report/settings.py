@@ -11,6 +11,8 @@ _RUN_FIELDS_OF_POINT = ("ranks", "hosts", "threads", "strategy", "launcher", "de
 
 def study_settings(study: Study) -> dict[str, object]:
     """Every setting of a study: `{"train.lr": 0.001, ...}`; None where it was left open."""
+    if study.script is not None:
+        return {**_section("script", asdict(study.script)), **_section("run", asdict(study.run)), **study.vary}
     return {
         **_section("data", asdict(study.data)),
         **_section("model", {"name": study.model.name, **study.model.options}),
@@ -22,11 +24,14 @@ def study_settings(study: Study) -> dict[str, object]:
 
 def point_settings(point: Point) -> dict[str, object]:
     """Every setting of a point; None where it was left open."""
+    run = _section("run", {name: getattr(point, name) for name in _RUN_FIELDS_OF_POINT})
+    if point.script is not None:
+        return {**_section("script", asdict(point.script)), **run}
     return {
         **_section("data", asdict(point.data)),
         **_section("model", {"name": point.model.name, **point.model.options}),
         **_section("train", asdict(point.train)),
-        **_section("run", {name: getattr(point, name) for name in _RUN_FIELDS_OF_POINT}),
+        **run,
         **_section("run", dict(point.options)),
     }
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from paceline import catalog
 from paceline.records.results import StudyResults
-from paceline.report.choice import chosen
+from paceline.report.choice import chosen, is_script
 from paceline.report.words import finished_runs
 
 ENOUGH_REPEATS = 5
@@ -56,8 +56,12 @@ def _wider(results: StudyResults, fair: list[int]) -> Step | None:
 
 
 def _other_strategy(results: StudyResults) -> Step:
-    """Another strategy that the study's launcher can carry; more repeats where all have been compared."""
+    """Another strategy that the study's launcher can carry; more repeats where all have been compared, or a script
+    has its own."""
     study = results.study
+    if is_script(results):
+        text = "More repeats tell smaller differences apart. Finished runs are kept."
+        return Step(text=text, command=study_command(results, "--repeats", str(2 * study.run.repeats)))
     tried = {point.point.strategy for point in results.points} | {study.run.strategy}
     untried = [name for name in catalog.names("strategy") if name not in tried]
     other = next((name for name in untried if study.run.launcher in catalog.carriers(name)), None)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from paceline.records.results import Interval, PointResult, Spread, StudyResults
 from paceline.records.study import factor_value
 from paceline.records.trace import LEDGER_KINDS
+from paceline.report.choice import is_script
 from paceline.report.phrases import spread_text
 from paceline.units import count_text, finite, interval_text, number_text, percent_text
 
@@ -44,24 +45,28 @@ class Table:
 
 
 def figures_table(results: StudyResults) -> Table:
-    """One row per point: ranks and factors, epoch time, samples/s, speed-up, efficiency, test accuracy."""
-    points, repeats = results.points, results.study.run.repeats
+    """One row per point: ranks and factors, epoch time, samples/s, speed-up, efficiency, test accuracy.
+
+    Of a script, whose epochs and accuracy are not known, the time of whole runs in place of an epoch's.
+    """
+    points, repeats, script = results.points, results.study.run.repeats, is_script(results)
     partial = any(point.runs < repeats for point in points)
-    unit, factor = time_unit(points)
-    columns = (*key_columns(results), *(("runs",) if partial else ()), f"epoch time ({unit})", "samples/s")
-    columns += ("speed-up", "efficiency", "test accuracy")
+    unit, factor = ("s", 1.0) if script else time_unit(points)
+    columns = (*key_columns(results), *(("runs",) if partial else ()))
+    columns += (f"{'run' if script else 'epoch'} time ({unit})", "samples/s", "speed-up", "efficiency")
+    columns += () if script else ("test accuracy",)
     rows = []
     for point in points:
         row = key_cells(results, point, marked=True)
         if partial:
             row.append(Cell(f"{point.runs} of {repeats}"))
-        row.append(interval_cell(point.epoch_s, factor))
+        row.append(interval_cell(point.total_s if script else point.epoch_s, factor))
         row.append(interval_cell(point.samples_per_s, digits=4))
         row.append(interval_cell(point.speedup))
         row.append(percent_cell(point.efficiency))
-        row.append(spread_cell(point.test_accuracy))
+        row += [] if script else [spread_cell(point.test_accuracy)]
         rows.append(tuple(row))
-    footnotes = [_around_note(points), *fairness_notes(points)]
+    footnotes = [_around_note(points, script=script), *fairness_notes(points)]
     if any(point.point.servers for point in points):
         footnotes.append("Servers count as ranks in the efficiency.")
     return Table(
@@ -221,15 +226,16 @@ def spread_cell(spread: Spread | None) -> Cell:
     return Cell(figure, f"± {beside}" if beside else "")
 
 
-def _around_note(points: tuple[PointResult, ...]) -> str:
-    intervals = [point.epoch_s for point in points if point.epoch_s and point.epoch_s.n > 1]
+def _around_note(points: tuple[PointResult, ...], *, script: bool) -> str:
+    times = [point.total_s if script else point.epoch_s for point in points]
+    intervals = [interval for interval in times if interval and interval.n > 1]
     if not intervals:
         return ""
-    spread = "± is the standard deviation over repeats."
+    spread = "" if script else "± is the standard deviation over repeats."
     if any(interval.coverage is None for interval in intervals):
-        return f"[ ] is the range of the repeats: fewer than five give no interval. {spread}"
+        return f"[ ] is the range of the repeats: fewer than five give no interval. {spread}".rstrip()
     coverage = min(interval.coverage for interval in intervals if interval.coverage is not None)
-    return f"[ ] is an interval for the median that holds with {percent_text(coverage)} confidence. {spread}"
+    return f"[ ] is an interval for the median that holds with {percent_text(coverage)} confidence. {spread}".rstrip()
 
 
 def parameters_text(results: StudyResults) -> str:

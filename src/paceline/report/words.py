@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from paceline.records.finding import Finding
 from paceline.records.results import PointResult, StudyResults
-from paceline.report.choice import baseline, by_id, chosen, is_several, is_weak, main_comparison
+from paceline.report.choice import baseline, by_id, chosen, is_script, is_several, is_weak, main_comparison
 from paceline.report.phrases import about, around, spread_text
 from paceline.report.side_by_side import (
     accuracy_sentence,
@@ -96,7 +96,8 @@ def _answer(results: StudyResults) -> str:
 def _scaled(results: StudyResults, point: PointResult, base: PointResult) -> str:
     """How much faster a point is than its baseline, and what of the ideal that is."""
     assert point.speedup is not None
-    speedup, weak = point.speedup, is_weak(results)
+    # What stays the same over ranks in a script is not known: that it counts samples always holds.
+    speedup, weak = point.speedup, is_weak(results) or is_script(results)
     ranks = counted(point.point.ranks, "rank")
     who, against, they, are, verb = ranks, str(base.point.ranks), "they", "are", "process samples" if weak else "train"
     if is_several(results):

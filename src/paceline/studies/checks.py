@@ -13,7 +13,7 @@ from pathlib import Path
 
 from paceline import catalog
 from paceline.records.study import DataSettings, ModelSettings, RunSettings, Study, TrainSettings
-from paceline.studies import launching
+from paceline.studies import launching, scripts
 from paceline.studies.expand import rank_numbers, variants
 from paceline.studies.files import data_path, model_path
 from paceline.studies.keys import Problem, shown
@@ -44,10 +44,13 @@ def problems(study: Study, base: Path) -> Iterator[Problem]:
 
 def _of_combination(study: Study, base: Path) -> Iterator[Problem]:
     ranks = rank_numbers(study.run)
-    yield from _data(study.data, base, ranks=max(ranks, default=1))
-    yield from _model(study.model, base)
-    yield from _train(study.train)
-    yield from _run(study.run, ranks)
+    if study.script is not None:
+        yield from scripts.problems(study.script, base)
+    else:
+        yield from _data(study.data, base, ranks=max(ranks, default=1))
+        yield from _model(study.model, base)
+        yield from _train(study.train)
+    yield from _run(study.run, ranks, script=study.script is not None)
     yield from _together(study.train, study.run, ranks)
 
 
@@ -145,7 +148,7 @@ def _train(train: TrainSettings) -> Iterator[Problem]:
     yield from _exactly_one(train, "epochs", "steps", "how long to train")
 
 
-def _run(run: RunSettings, ranks: tuple[int, ...]) -> Iterator[Problem]:
+def _run(run: RunSettings, ranks: tuple[int, ...], *, script: bool) -> Iterator[Problem]:
     given = f"run.ranks = {shown(run.ranks)}"
     if not ranks:
         yield Problem(("run.ranks",), f"{given}: must name at least one number of ranks, e.g. [1, 2].")
@@ -160,7 +163,8 @@ def _run(run: RunSettings, ranks: tuple[int, ...]) -> Iterator[Problem]:
     yield from _least("run.staleness", run.staleness, 0, MAX_RANKS)
     yield from _least("run.threads", run.threads, 1, 4096)
     yield from _least("run.repeats", run.repeats, 1, 10_000)
-    yield from _known("run.strategy", "strategy", run.strategy)
+    if not script:
+        yield from _known("run.strategy", "strategy", run.strategy)
     yield from _known("run.launcher", "launcher", run.launcher)
     yield from _one_of("run.device", run.device, ("auto", "cpu", "cuda"))
     if run.scaling is not None:

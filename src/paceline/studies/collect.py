@@ -5,15 +5,15 @@ Reads that folder alone and writes nothing: the study file, the data and the mod
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.errors import FolderError, StorageError
+from paceline.records.anatomy import RunTrace
 from paceline.records.codec import read_record
 from paceline.records.folder import RunFolder, StudyFolder
 from paceline.records.run import Machine, Manifest, RunResult
 from paceline.records.study import Point, Run, Study
-from paceline.records.trace import RankTrace
 from paceline.studies import bookkeeping
 from paceline.studies.expand import schedule
 
@@ -70,21 +70,11 @@ def collect(folder: Path) -> Collected:
     )
 
 
-def traces(run: FinishedRun) -> list[RankTrace]:
+def traces(run: FinishedRun) -> RunTrace:
     """The spans of a run's ranks, as far as they are there, on one time line: the launcher's clock."""
-    from paceline.records.spans import read_spans  # pyarrow: not for those who only ask what is finished
+    from paceline.records.run_trace import read_run  # pyarrow: not for those who only ask what is finished
 
-    offset_ns = {clock.rank: clock.offset_ns for clock in run.machine.clocks} if run.machine else {}
-    there = [rank for rank in range(run.result.ranks) if run.folder.rank_spans(rank).exists()]
-    return [_shifted(read_spans(run.folder.rank_spans(rank), rank), -offset_ns.get(rank, 0)) for rank in there]
-
-
-def _shifted(trace: RankTrace, by_ns: int) -> RankTrace:
-    """A trace later by so many nanoseconds; an end that was not seen stays so."""
-    if not by_ns:
-        return trace
-    end_ns = trace.end_ns + by_ns * (trace.end_ns >= 0)
-    return replace(trace, start_ns=trace.start_ns + by_ns, end_ns=end_ns)
+    return read_run(run.folder)
 
 
 def _study_folder(folder: Path) -> StudyFolder:

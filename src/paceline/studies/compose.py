@@ -17,13 +17,14 @@ from paceline.launch.base import Outcome, Placement
 from paceline.records import roles
 from paceline.records.run import Epoch, Manifest, RankReport, RunResult
 from paceline.records.study import Run, Study
+from paceline.studies.scripts import script_facts
 
 
 def new_manifest(
     run: Run,
     *,
     study: Study,
-    data_folder: Path,
+    data_folder: Path | None,
     model_file: Path | None,
     placement: Placement,
     attempt: int,
@@ -36,7 +37,7 @@ def new_manifest(
         point=run.point,
         run=run.number,
         seed=run.seed,
-        data_folder=str(data_folder.absolute()),
+        data_folder="" if data_folder is None else str(data_folder.absolute()),
         model_file=None if model_file is None else str(model_file),
         cores=placement.cores,
         placement=placement.text,
@@ -64,9 +65,7 @@ def run_result(
     ranks = _complete(manifest, reports)
     first = ranks[0]
     wall_s = units.seconds(outcome.ended_at_ns - outcome.started_at_ns)
-    assert first.test_loss is not None and first.test_accuracy is not None
-    assert first.parameters is not None and first.weights_sha256 is not None
-    return RunResult(
+    result = RunResult(
         point_id=manifest.point_id,
         run=manifest.run,
         seed=manifest.seed,
@@ -80,7 +79,7 @@ def run_result(
         test_loss=first.test_loss,
         test_accuracy=first.test_accuracy,
         parameters=first.parameters,
-        load_s=max(report.load_s or 0.0 for report in ranks),
+        load_s=max((r.load_s for r in ranks if r.load_s is not None), default=None),
         read_bytes=max((r.read_bytes for r in ranks if r.read_bytes is not None), default=None),
         steps=first.steps,
         weights_sha256=first.weights_sha256,
@@ -92,6 +91,7 @@ def run_result(
         resumed_from_step=first.resumed_from_step,
         resume_note=first.resume_note,
     )
+    return replace(result, **script_facts(ranks)) if manifest.point.script else result
 
 
 def _complete(manifest: Manifest, reports: Sequence[RankReport]) -> list[RankReport]:
@@ -107,8 +107,10 @@ def _complete(manifest: Manifest, reports: Sequence[RankReport]) -> list[RankRep
             raise _doubtful(manifest, f"{roles.title(point, report.rank)} ended without a complete report.")
     for report in ranks:
         wanted = (report.test_loss, report.test_accuracy, report.parameters, report.load_s, report.weights_sha256)
-        if report.status != "done" or any(value is None for value in wanted):
+        if report.status != "done" or (point.script is None and None in wanted):
             raise _doubtful(manifest, f"Rank {report.rank} ended without a complete report.")
+        if point.script is not None:
+            continue  # its ranks may well do different things
         if report.weights_sha256 != first.weights_sha256:
             raise _doubtful(manifest, f"Rank {report.rank} ended with other weights than rank 0.")
         if (report.steps, [line.epoch for line in report.epochs]) != (first.steps, [e.epoch for e in first.epochs]):

@@ -50,7 +50,8 @@ class Execution:
     folder: Path
     failures: dict[str, str]
     """point_id -> why a run of it failed."""
-    prepared: Prepared
+    prepared: Prepared | None
+    """None for a script, which has data of its own."""
     ran: int
     """Runs that this execution finished."""
     skipped: int

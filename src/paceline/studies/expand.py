@@ -27,7 +27,7 @@ _SITE = {
 }
 
 
-def expand(study: Study, *, data_digest: str, model_digest: str) -> tuple[Point, ...]:
+def expand(study: Study, *, data_digest: str, model_digest: str, script_digest: str = "") -> tuple[Point, ...]:
     """One point for each combination of the factors, in the order of the study file, the ranks changing fastest.
 
     What would be the same computation is one point: an option that a strategy does not take makes no
@@ -36,7 +36,7 @@ def expand(study: Study, *, data_digest: str, model_digest: str) -> tuple[Point,
     points: dict[str, Point] = {}
     for variant in variants(study):
         for ranks in rank_numbers(variant.run):
-            point = _point(variant, ranks, data_digest, model_digest)
+            point = replace(_point(variant, ranks, data_digest, model_digest), script_digest=script_digest)
             points.setdefault(_computation(point), point)
     return tuple(points.values())
 
@@ -75,6 +75,7 @@ def _point(study: Study, ranks: int, data_digest: str, model_digest: str) -> Poi
         pin=run.pin,
         options=options | given,
         site=_site(study.launch, run),
+        script=study.script,
     )
 
 

@@ -1,7 +1,8 @@
-"""The user's own files that a study names: a model file, arrays.
+"""The user's own files that a study names: a model file, arrays, a script.
 
-[model] name = "my_file.py:build"     relative to the study file
-[data]  dataset = "arrays/mine.npz"   or "npz:arrays/mine", "idx:folder" to say what it is
+[model]  name = "my_file.py:build"     relative to the study file
+[data]   dataset = "arrays/mine.npz"   or "npz:arrays/mine", "idx:folder" to say what it is
+[script] path = "train.py"             in place of both
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ def with_absolute_paths(study: Study, base: Path) -> Study:
         study,
         model=replace(study.model, name=absolute_model(study.model.name, base)),
         data=replace(study.data, dataset=absolute_dataset(study.data.dataset, base)),
+        script=study.script and replace(study.script, path=str(absolute(study.script.path, base))),
     )
 
 

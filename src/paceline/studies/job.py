@@ -19,6 +19,7 @@ from paceline.studies.expand import expand, schedule, variants
 from paceline.studies.files import model_digest, model_path, with_absolute_paths
 from paceline.studies.load import LoadedStudy
 from paceline.studies.preflight import check_model
+from paceline.studies.scripts import script_digest
 
 # What the digits, which stand in where MNIST cannot be had, are too small for, and what fits them.
 _SMALLER_MODELS = {"cnn-690k": "cnn-small"}
@@ -32,8 +33,10 @@ class Job:
     folder: StudyFolder
     points: tuple[Point, ...]
     runs: tuple[Run, ...]
-    prepared: Prepared
-    model_file: Path | None
+    prepared: Prepared | None
+    """None for a script, which has data of its own."""
+    file: Path | None
+    """The user's model file or script."""
     launchers: dict[str, Launcher]
     """By name: a study may vary them."""
     events: Callable[[Event], None]
@@ -47,8 +50,8 @@ class Job:
         return new_manifest(
             run,
             study=self.study,
-            data_folder=self.prepared.folder,
-            model_file=self.model_file,
+            data_folder=self.prepared.folder if self.prepared else None,
+            model_file=self.file,
             placement=placement,
             attempt=attempt,
             force=self.force,
@@ -57,9 +60,9 @@ class Job:
     def run_folder(self, run: Run) -> RunFolder:
         return self.folder.run(run.point.point_id, run.number)
 
-    def num_train(self, data: DataSettings) -> int:
-        """Samples that are trained on."""
-        return len(store.split(self.prepared.dataset, data).train)
+    def num_train(self, data: DataSettings) -> int | None:
+        """Samples that are trained on; None where that is a script's own business."""
+        return len(store.split(self.prepared.dataset, data).train) if self.prepared else None
 
 
 def make_job(
@@ -72,17 +75,22 @@ def make_job(
     force: bool = False,
 ) -> Job:
     """The study with its data fetched and its points known; `launcher` stands in for all that the study names."""
-    study, prepared = _with_data(with_absolute_paths(loaded.study, loaded.base), loaded.base, events, cache)
-    events(DataReady(prepared=prepared))
-    file = model_path(study.model.name, loaded.base)
-    points = expand(study, data_digest=prepared.dataset.digest, model_digest=model_digest(file))
+    study, prepared = with_absolute_paths(loaded.study, loaded.base), None
+    if study.script is not None:
+        file = Path(study.script.path)
+        points = expand(study, data_digest="", model_digest="", script_digest=script_digest(file))
+    else:
+        study, prepared = _with_data(study, loaded.base, events, cache)
+        events(DataReady(prepared=prepared))
+        file = model_path(study.model.name, loaded.base)
+        points = expand(study, data_digest=prepared.dataset.digest, model_digest=model_digest(file))
     return Job(
         study=study,
         folder=StudyFolder(folder),
         points=points,
         runs=schedule(points, study.run.repeats),
         prepared=prepared,
-        model_file=file,
+        file=file,
         launchers={name: launcher or make_launcher(name, study) for name in {point.launcher for point in points}},
         events=events,
         force=force,
@@ -100,7 +108,7 @@ def check_job(job: Job, runs: Sequence[Run], *, preflight: bool, timed: bool = F
         return None
     for run in {run.point.point_id: run for run in runs}.values():
         job.launcher(run.point).check(run.point)
-    if not preflight:
+    if not preflight or job.study.script is not None:
         return None
     manifests = [
         job.manifest(run, job.launcher(run.point).placement(run.point), attempt=1) for run in representatives(runs)

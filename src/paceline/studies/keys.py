@@ -7,7 +7,15 @@ import typing
 from dataclasses import dataclass
 
 from paceline.catalog import nearest
-from paceline.records.study import DataSettings, LaunchSettings, ModelSettings, RunSettings, Study, TrainSettings
+from paceline.records.study import (
+    DataSettings,
+    LaunchSettings,
+    ModelSettings,
+    RunSettings,
+    ScriptSettings,
+    Study,
+    TrainSettings,
+)
 from paceline.studies.toml_text import toml_value
 
 SECTIONS: dict[str, type] = {
@@ -16,6 +24,7 @@ SECTIONS: dict[str, type] = {
     "train": TrainSettings,
     "run": RunSettings,
     "launch": LaunchSettings,
+    "script": ScriptSettings,
 }
 
 NUMBERS, TEXTS = tuple[int, ...], tuple[str, ...]

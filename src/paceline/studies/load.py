@@ -16,7 +16,7 @@ import pydantic
 
 from paceline.errors import StudyFileError
 from paceline.records.study import ModelSettings, Study
-from paceline.studies import checks
+from paceline.studies import checks, scripts
 from paceline.studies.keys import (
     FACTORS,
     FIXED,
@@ -61,13 +61,29 @@ class ShippedStudy:
 def load_study(source: str | Path, overrides: Mapping[str, str] | Sequence[str] = ()) -> LoadedStudy:
     """The study of a file or shipped name, with `section.key=value` overrides; StudyFileError where it is wrong."""
     path = study_path(source)
+    return _loaded(study_tables(path), overrides, path, name=str(source), command=f"paceline study {source}")
+
+
+def load_script(
+    script: str | Path, arguments: Sequence[str] = (), overrides: Mapping[str, str] | Sequence[str] = ()
+) -> LoadedStudy:
+    """The study of a script alone, named after it; RequestError where it is no script, or an override is wrong."""
+    tables, path = scripts.script_tables(script, arguments), Path(script)
+    return _loaded(tables, overrides, path, name=path.name, command=f"paceline study --script {path}")
+
+
+def _loaded(
+    tables: Tables, overrides: Mapping[str, str] | Sequence[str], path: Path, *, name: str, command: str
+) -> LoadedStudy:
+    """The study of these tables; `command` is what would check them again."""
     base = path.parent.absolute()
-    tables, wrong = overridden(study_tables(path), overrides)
-    study, mistyped = _typed(_with_site(tables))
-    wrong += mistyped
+    tables, wrong = overridden(tables, overrides)
+    tables = _with_site(tables)
+    study, mistyped = _typed(tables)
+    wrong += [*mistyped, *scripts.untaken(tables)]
     wrong += _further(list(checks.problems(study, base)), wrong)
     if wrong:
-        raise _mistakes(f"{source} with its overrides" if overrides else str(source), source, wrong)
+        raise _mistakes(f"{name} with its overrides" if overrides else name, command, wrong)
     return LoadedStudy(study=_with_scaling(study), base=base, source=path.absolute())
 
 
@@ -112,10 +128,14 @@ def _typed(tables: Tables) -> tuple[Study, list[Problem]]:
             factors, repeated = _factors(section, values[section])
             vary |= factors
             problems += wrong + repeated
-    run = values.get("run", {})
+    run = values.setdefault("run", {})
+    if "script" in values:
+        values["run"] = run = {**scripts.DEFAULTS, **run}
     if "ranks_per_host" in run:
         run.setdefault("ranks", ())
     settings = {section: cls(**values.get(section, {})) for section, cls in SECTIONS.items()}
+    if "script" not in values:
+        del settings["script"]
     return Study(**{"name": "", **values.get("study", {})}, **settings, vary=vary), problems
 
 
@@ -206,16 +226,16 @@ def _further(found: Sequence[Problem], known: Sequence[Problem]) -> list[Problem
 
 
 def _with_scaling(study: Study) -> Study:
-    """The study with its scaling said, where the batch has decided it."""
-    if study.run.scaling is not None:
+    """The study with its scaling said, where the batch has decided it; a script's batch is not known."""
+    if study.run.scaling is not None or study.script is not None:
         return study
     scaling = "strong" if study.train.batch_global is not None else "weak"
     return replace(study, run=replace(study.run, scaling=scaling))
 
 
-def _mistakes(what: str, source: str | Path, problems: Sequence[Problem]) -> StudyFileError:
+def _mistakes(what: str, command: str, problems: Sequence[Problem]) -> StudyFileError:
     texts = dict.fromkeys(f"  {problem.text}" for problem in problems)  # two keys in one wrong section are one mistake
     return StudyFileError(
         "\n".join([f"{what} has {counted(len(texts), 'mistake')}:", *texts]),
-        next=f"paceline study {source} --dry-run checks a study without running it.",
+        next=f"{command} --dry-run checks a study without running it.",
     )

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from paceline.studies.files import absolute_dataset, absolute_model, data_path, model_path
+from paceline.studies.files import absolute, absolute_dataset, absolute_model, data_path, model_path
 from paceline.studies.keys import (
     FACTORS,
     FIXED,
@@ -110,6 +110,8 @@ def _from_here(section: str, key: str, value: str) -> str:
         path, whole = data_path(value, Path.cwd()), absolute_dataset(value, Path.cwd())
     elif (section, key) == ("model", "name"):
         path, whole = model_path(value, Path.cwd()), absolute_model(value, Path.cwd())
+    elif (section, key) == ("script", "path"):
+        path, whole = absolute(value, Path.cwd()), str(absolute(value, Path.cwd()))
     else:
         return value
     return whole if path is not None and os.path.exists(path) else value

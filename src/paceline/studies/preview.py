@@ -27,6 +27,7 @@ from paceline.studies.files import model_digest, model_path, with_absolute_paths
 from paceline.studies.job import make_launcher, representatives
 from paceline.studies.load import LoadedStudy
 from paceline.studies.preflight import check_model
+from paceline.studies.scripts import script_digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +46,9 @@ class PreviewedPoint:
     """What its strategy alone takes."""
     factors: dict[str, str | int | float | bool | None]
     """What the study varies: path of a setting -> its value here, None where the strategy does not take it."""
-    batch_global: int
-    batch_per_rank: float
+    batch_global: int | None
+    """None for a script, whose batch is its own."""
+    batch_per_rank: float | None
     """A fraction where the global batch does not divide: some ranks then have one sample more."""
     steps_per_epoch: int | None
     """None before the data set is in the cache, where the study does not say how many samples to take."""
@@ -86,11 +88,17 @@ def preview(
 ) -> Preview:
     """What would be run, and how much of it is finished in `folder`; RequestError where it could not be."""
     study = with_absolute_paths(loaded.study, loaded.base)
-    data = _cached_data(study.data, cache)
-    file = model_path(study.model.name, loaded.base)
-    points = expand(study, data_digest=data.dataset.digest if data else "", model_digest=model_digest(file))
+    data = None if study.script else _cached_data(study.data, cache)
+    known = data is not None or study.script is not None
+    file = None if study.script else model_path(study.model.name, loaded.base)
+    points = expand(
+        study,
+        data_digest=data.dataset.digest if data else "",
+        model_digest=model_digest(file),
+        script_digest=script_digest(Path(study.script.path)) if study.script else "",
+    )
     launchers = {name: launcher or make_launcher(name, study) for name in {point.launcher for point in points}}
-    finished = [_finished(point, study.run.repeats, folder) if data else None for point in points]
+    finished = [_finished(point, study.run.repeats, folder) if known else None for point in points]
     unfinished = [
         point for point, done in zip(points, finished, strict=True) if done is None or len(done) < study.run.repeats
     ]
@@ -112,7 +120,7 @@ def preview(
         study=study,
         points=previewed,
         runs=len(points) * study.run.repeats,
-        finished=sum(len(done or ()) for done in finished) if data else None,
+        finished=sum(len(done or ()) for done in finished) if known else None,
         dataset=data.dataset if data else None,
         rank_h=_sum([point.rank_h for point in previewed]),
         basis=_basis(estimates.measured, sample_s),
@@ -147,6 +155,7 @@ def _previewed(
     folder: Path | None,
 ) -> PreviewedPoint:
     placement, rank_s = launcher.placement(point), estimates.rank_s(point)
+    batch = None if point.script else point.batch_global
     left = study.run.repeats - len(done or ())
     return PreviewedPoint(
         label=point_label(point, study.vary),
@@ -158,9 +167,9 @@ def _previewed(
         device=point.device,
         options=point.options,
         factors={path: factor_value(point, path) for path in study.vary},
-        batch_global=point.batch_global,
-        batch_per_rank=point.batch_global / point.ranks,
-        steps_per_epoch=None if num_train is None else math.ceil(num_train / point.batch_global),
+        batch_global=batch,
+        batch_per_rank=batch and batch / point.ranks,
+        steps_per_epoch=None if num_train is None or batch is None else math.ceil(num_train / batch),
         placement=placement.text,
         oversubscribed=placement.oversubscribed,
         finished=None if done is None else len(done),

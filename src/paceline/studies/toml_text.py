@@ -16,7 +16,8 @@ def study_toml(study: Study) -> str:
     """The study as a file that `load_study` reads back to an equal one, its factors in the same order."""
     lines = ["[study]", *(_line(key, getattr(study, key)) for key in ("name", "title", "question"))]
     varied = [path.split(".", 1) for path in study.vary]
-    for section in _in_order(("data", "model", "train", "run", "launch"), [section for section, _ in varied]):
+    sections = ("script", "run", "launch") if study.script else ("data", "model", "train", "run", "launch")
+    for section in _in_order(sections, [section for section, _ in varied]):
         settings = getattr(study, section)
         keys = _in_order([field.name for field in fields(settings)], [key for place, key in varied if place == section])
         values = {key: study.vary.get(f"{section}.{key}", getattr(settings, key)) for key in keys if key != "options"}

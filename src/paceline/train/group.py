@@ -59,6 +59,10 @@ def leave() -> None:
 
 def is_peer_failure(error: BaseException) -> bool:
     """Whether an error only says that another rank has gone."""
-    text = str(error).lower()
+    return isinstance(error, dist.DistError | RuntimeError) and tells_of_a_peer(str(error))
+
+
+def tells_of_a_peer(text: str) -> bool:
+    """Whether the words of an error are those of a connection that another rank's end has broken."""
     signs = ("connection closed", "connection reset", "connection refused", "broken pipe", "remote process exited")
-    return isinstance(error, dist.DistError | RuntimeError) and any(sign in text for sign in signs)
+    return any(sign in text.lower() for sign in signs)

@@ -72,7 +72,7 @@ def train(rank: Rank) -> bool:
     """Train from wherever the rank stands to the end; False where it was told to leave before, with a checkpoint."""
     recorder, per_epoch = rank.recorder, rank.batches.steps_per_epoch
     rank.model.train()
-    with recorder.span("startup"):
+    with recorder.span("startup", "warm-up"):
         rank.strategy.warm_up(lambda: _warm_up_pass(rank))
         rank.strategy.peers.barrier()
     recorder.begin_steps(rank.step, rank.total_steps)
@@ -86,7 +86,8 @@ def train(rank: Rank) -> bool:
                 save_checkpoint(rank)
                 rank.strategy.peers.barrier()  # nobody leaves before it is on the disk
                 return False
-            _step(rank, order, rank.step - epoch * per_epoch)
+            with recorder.span("step"):
+                _step(rank, order, rank.step - epoch * per_epoch)
             if rank.step == last_step:
                 _await_device(rank)
             rank.epoch_elapsed_s = units.seconds(recorder.clock_ns() - started_at_ns)

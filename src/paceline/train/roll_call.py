@@ -43,8 +43,8 @@ class Dismissed(RunError):
     """Another rank's word: rank 0 has refused the run."""
 
 
-def hold(identity: Identity, folder: RunFolder, manifest: Manifest, device: torch.device) -> Clock:
-    """Hold the roll call; this process's clock against rank 0's. Refused or Dismissed where the run must not go on."""
+def hold(identity: Identity, folder: RunFolder, manifest: Manifest, device: torch.device) -> tuple[Clock, ...]:
+    """Hold the roll call; every process's clock against rank 0's. Refused or Dismissed where the run must not go on."""
     own = given(identity, manifest, threads=torch.get_num_threads(), device=str(device), gpus=_visible_gpus())
     everyone = [_given(said) for said in gathered(plain(own))]
     clocks = _clocks(everyone, identity.rank)
@@ -67,7 +67,17 @@ def hold(identity: Identity, folder: RunFolder, manifest: Manifest, device: torc
     if roll:
         links = tuple(from_plain(Link, link) for own in found_links for link in own)
         write_record(folder.roll_call, replace(roll, links=links))
-    return from_plain(Clock, verdict["clocks"][identity.rank])
+    return tuple(from_plain(Clock, clock) for clock in verdict["clocks"])
+
+
+def compared_again(clocks: Sequence[Clock], rank: int) -> Clock | None:
+    """This process's clock against rank 0's, after a good run; None where it reads the same. To be called on all."""
+    others = [clock.rank for clock in clocks if clock.method != "same"]
+    found = [_exchanged(other, rank) for other in others]
+    if not others:
+        return None
+    said = told([plain(clock) for clock in found if clock is not None])
+    return next((from_plain(Clock, clock) for clock in said if clock["rank"] == rank), None)
 
 
 def _refusal(roll: RollCall) -> Refused:
@@ -124,11 +134,15 @@ def _clocks(ranks: Sequence[Given], rank: int) -> list[Clock]:
     """Every clock against rank 0's, on rank 0; time stamps are exchanged with those that read another one."""
     clocks = [Clock(rank=other.rank, offset_ns=0, error_ns=0, method="same") for other in ranks]
     for other in told([other.rank for other in ranks if other.clock != ranks[0].clock]):
-        if rank == 0:
-            clocks[other] = offset(other)
-        elif rank == other:
-            stamp()
+        clocks[other] = _exchanged(other, rank) or clocks[other]
     return clocks
+
+
+def _exchanged(other: int, rank: int) -> Clock | None:
+    """Time stamps sent to and fro between rank 0, which gets the answer, and another."""
+    if rank == other:
+        stamp()
+    return offset(other) if rank == 0 else None
 
 
 def offset(other: int) -> Clock:
@@ -146,9 +160,9 @@ def offset(other: int) -> Clock:
         back_ns = time.monotonic_ns()
         received_ns, answered_ns = stamps.tolist()
         delay_ns = (back_ns - sent_ns) - (answered_ns - received_ns)
-        rounds.append((delay_ns, (received_ns + answered_ns - sent_ns - back_ns) // 2))
-    delay_ns, offset_ns = min(rounds)
-    return Clock(rank=other, offset_ns=offset_ns, error_ns=delay_ns // 2 + 1, method="exchange")
+        rounds.append((delay_ns, (received_ns + answered_ns - sent_ns - back_ns) // 2, received_ns))
+    delay_ns, offset_ns, at_ns = min(rounds)
+    return Clock(rank=other, offset_ns=offset_ns, error_ns=delay_ns // 2 + 1, method="exchange", at_ns=at_ns)
 
 
 def stamp() -> None:

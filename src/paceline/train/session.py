@@ -18,7 +18,8 @@ from paceline import catalog, units
 from paceline.data.cache import Dataset
 from paceline.errors import PacelineError, RequestError
 from paceline.identity import Identity, versions
-from paceline.probe.collectives import watch_collectives
+from paceline.probe.collectives import Untold, watch_collectives
+from paceline.probe.counters import Counters
 from paceline.probe.recorder import Recorder
 from paceline.records import roles
 from paceline.records.folder import RunFolder
@@ -52,15 +53,24 @@ class Session:
         self._role = manifest.point.role(identity.rank)
         self._device = torch.device("cpu")
         self._versions = versions()
-        self._clock = Clock(rank=identity.rank, offset_ns=0, error_ns=None, method="same")
+        self._clocks: tuple[Clock, ...] = ()
+        self._clock_at_end: Clock | None = None
         pulse = PulseWriter(folder.rank_pulse(identity.rank))
         self._recorder = Recorder(SpanWriter(folder.rank_spans(identity.rank)), pulse)
-        self._recorder.add("startup", started_at_ns, self._recorder.clock_ns())
+        self._recorder.flush_every()
+        self._recorder.add("startup", started_at_ns, self._recorder.clock_ns(), "imports")
+        # The meters of a host are its own: one process there reads them for all.
+        self._counters = Counters(folder.rank_counters(identity.rank), host_energy=identity.local_rank == 0)
+        self._counters.start()
 
     def run(self) -> RankReport:
         """Everything from joining the other ranks to the test; the report of a rank that is done."""
+        with Untold(self._recorder) as untold:
+            return self._run(untold)
+
+    def _run(self, untold: Untold) -> RankReport:
         identity, recorder = self._identity, self._recorder
-        with recorder.span("startup"):
+        with recorder.span("startup", "rendezvous"):
             torch.set_num_threads(roles.threads(self._manifest.point, identity.rank))
             torch.set_num_interop_threads(1)
             with contextlib.suppress(RequestError):  # without a GPU it stays on the CPU, and the roll call complains
@@ -68,25 +78,27 @@ class Session:
                     self._device = group.choose_device(self._manifest.point.device, identity.local_rank)
             _make_repeatable(self._device)
             group.join(identity, self._folder, self._manifest, self._talking_device)
-            self._clock = roll_call.hold(identity, self._folder, self._manifest, self._device)
+            self._clocks = roll_call.hold(identity, self._folder, self._manifest, self._device)
             # Held until the end: the watching stops when it is destroyed.
-            watching = watch_collectives(recorder) if identity.size > 1 else None
+            watching = watch_collectives(recorder, untold) if identity.size > 1 else None
         if self._role != "rank":
             facts = self.serve()
-            group.leave()
+            self._leave()
             return self._done(**facts)
         loading_at_ns, read_before = recorder.clock_ns(), read_bytes()
         with recorder.span("load"):
             held = hold(Path(self._manifest.data_folder), self._manifest.point, identity.rank)
         read_after = read_bytes()
         load_s = units.seconds(recorder.clock_ns() - loading_at_ns)
-        with recorder.span("startup"):
+        with recorder.span("startup", "model"):
             rank = self.rank(held)
             resumed = resume(rank)
             gc.collect()
             gc.freeze()
         if not train(rank):
-            _leave(rank)
+            rank.strategy.leave()
+            self._leave()
+            self._counters.close()
             recorder.close()
             return self._report(status="stopped", steps=rank.step, epochs=rank.epochs)
         mapped = held.mapped
@@ -100,8 +112,9 @@ class Session:
             rank=identity.rank,
             size=rank.size,
         )
-        _leave(rank)
+        rank.strategy.leave()
         del watching
+        self._leave()
         return self._done(
             steps=rank.step,
             epochs=rank.epochs,
@@ -132,6 +145,7 @@ class Session:
 
     def failure(self, error: BaseException) -> RankReport:
         """The report of a rank that an error ended; its spans up to here are kept."""
+        self._counters.close()
         with contextlib.suppress(PacelineError):
             self._recorder.close()
         text = str(error) if isinstance(error, PacelineError) else f"{type(error).__name__}: {error}"
@@ -192,11 +206,18 @@ class Session:
     def _done(self, **facts: Any) -> RankReport:
         report = self._report(status="done", **facts)
         self._recorder.beat("done")
+        self._counters.close()
         self._recorder.close()
         return report
 
+    def _leave(self) -> None:
+        """Take leave of the others after a good run."""
+        self._clock_at_end = roll_call.compared_again(self._clocks, self._identity.rank)
+        group.leave()
+
     def _report(self, **facts: Any) -> RankReport:
         identity = self._identity
+        clock = self._clocks[identity.rank] if self._clocks else None
         return RankReport(
             rank=identity.rank,
             role=self._role,
@@ -208,8 +229,9 @@ class Session:
             affinity=tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else (),
             versions=self._versions,
             ended_at_ns=self._recorder.clock_ns(),
-            clock_offset_ns=self._clock.offset_ns,
-            clock_error_ns=self._clock.error_ns,
+            clock_offset_ns=clock.offset_ns if clock else 0,
+            clock_error_ns=clock.error_ns if clock else None,
+            clock_at_end=self._clock_at_end,
             **facts,
         )
 
@@ -222,12 +244,6 @@ class Session:
             if written.versions.get(name) != now
         ]
         return ", ".join(changed) or None
-
-
-def _leave(rank: Rank) -> None:
-    """Take leave of the others after a good run."""
-    rank.strategy.leave()
-    group.leave()
 
 
 def weights_sha256(model: nn.Module) -> str:

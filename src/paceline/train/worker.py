@@ -28,11 +28,13 @@ def main() -> int:
     started_at_ns = time.monotonic_ns()
     identity = this_rank()
     tie_to_parent(identity)
-    keep_freed_memory()
     folder = RunFolder(Path(sys.argv[1]))
     manifest = read_record(folder.manifest, Manifest)
     if manifest.cores is not None:
         pin(manifest.cores[identity.local_rank])
+    if manifest.point.script is not None:
+        return _run_script(identity, folder, manifest, started_at_ns)
+    keep_freed_memory()
     return _run(identity, folder, manifest, started_at_ns)
 
 
@@ -47,6 +49,18 @@ def _run(identity: Identity, folder: RunFolder, manifest: Manifest, started_at_n
         report = session.failure(error) if session else _failure_at_start(identity, error)
     write_record(folder.rank_report(identity.rank), report)
     return {"done": 0, "stopped": STOPPED}.get(report.status, 1)
+
+
+def _run_script(identity: Identity, folder: RunFolder, manifest: Manifest, started_at_ns: int) -> int:
+    """The same for a script of the user's own: its exit code."""
+    try:
+        from paceline.train.script import ScriptRank
+
+        report, code = ScriptRank(identity, folder, manifest, started_at_ns).run()
+    except Exception as error:  # noqa: BLE001 - whatever ends a rank has to reach the launcher
+        report, code = _failure_at_start(identity, error), 1
+    write_record(folder.rank_report(identity.rank), report)
+    return code
 
 
 def _failure_at_start(identity: Identity, error: Exception) -> RankReport:
@@ -73,7 +87,8 @@ if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
-    if mpi.ended():
+    # A script may have asked Python for something at its end.
+    if mpi.ended() or "paceline.train.script" in sys.modules:
         sys.exit(code)
     # All that matters is on the disk: taking torch apart in order would only cost time.
     os._exit(code)

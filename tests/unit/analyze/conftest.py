@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import pytest
 
 from paceline.records.run import Epoch, Machine, RunResult
 from paceline.records.study import Point, Study, TrainSettings
-from paceline.records.trace import SPAN_KINDS, RankTrace
+from paceline.records.trace import RankTrace
+from trace_samples import Row, allreduce, trace_of
 
 SECOND = 1_000_000_000
 
@@ -88,23 +88,8 @@ def make_machine(**changed: object) -> Machine:
 
 def make_trace(spans: Sequence[tuple], rank: int = 0, *, truncated: bool = False) -> RankTrace:
     """From (kind, start, end) for a span of the main thread and ("collective", start, sequence) for a message."""
-    sent = [kind == "collective" for kind, *_ in spans]
-    return RankTrace(
-        rank=rank,
-        kind=np.array([SPAN_KINDS.index(kind) for kind, *_ in spans], dtype=np.int8),
-        start_ns=np.array([start for _, start, _ in spans], dtype=np.int64),
-        end_ns=np.array(
-            [-1 if is_sent else last for (*_, last), is_sent in zip(spans, sent, strict=True)], dtype=np.int64
-        ),
-        step=np.zeros(len(spans), dtype=np.int32),
-        operation=tuple("allreduce_" if is_sent else None for is_sent in sent),
-        bytes=np.where(sent, 1000, -1),
-        sequence=np.array(
-            [last if is_sent else -1 for (*_, last), is_sent in zip(spans, sent, strict=True)], dtype=np.int32
-        ),
-        group=tuple("0" if is_sent else None for is_sent in sent),
-        truncated=truncated,
-    )
+    rows = [allreduce(at, last) if kind == "collective" else Row(kind, at, last) for kind, at, last in spans]
+    return trace_of(rows, rank, truncated=truncated)
 
 
 @pytest.fixture

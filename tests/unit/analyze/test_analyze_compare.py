@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from paceline.analyze.results import study_results
+from paceline.analyze.study.results import study_results
 from paceline.records.results import Comparison
 from paceline.records.study import Study
+from trace_samples import traces_of
 
 STEADY = (1.0, 1.01, 1.02, 1.0, 1.01)
 
@@ -20,7 +21,7 @@ def compared(point, run, seconds: dict[str, float], noise=STEADY, **changed) -> 
         told = changed.get(name.replace("-", "_"), {})
         runs += [run(point(2, name), n, own * factor, **told) for n, factor in enumerate(noise, 1)]
     return study_results(
-        study, "folder", points, runs, traces=lambda _: (), machine=None, expected_runs=len(runs)
+        study, "folder", points, runs, traces=traces_of(()), machine=None, expected_runs=len(runs)
     ).comparisons
 
 
@@ -49,7 +50,7 @@ def test_an_interval_that_contains_one_tells_nothing(point, run) -> None:
     points = [point(2), point(2, "flat")]
     runs = [run(points[0], n, s) for n, s in enumerate((4.0, 4.1, 3.9, 4.2, 4.0), 1)]
     runs += [run(points[1], n, s) for n, s in enumerate((4.1, 4.0, 4.2, 4.1, 4.1), 1)]
-    found = study_results(study, "f", points, runs, traces=lambda _: (), machine=None, expected_runs=10)
+    found = study_results(study, "f", points, runs, traces=traces_of(()), machine=None, expected_runs=10)
     (comparison,) = found.comparisons
     assert comparison.undecided == (points[1].point_id,)
 
@@ -68,11 +69,11 @@ def test_points_that_share_cores_come_after_those_that_do_not(point, run) -> Non
 def test_a_point_without_runs_is_last_and_has_no_ratio(point, run) -> None:
     study = Study(name="by-hand", vary={"run.strategy": ("ddp", "flat")})
     points = [point(2), point(2, "flat")]
-    found = study_results(study, "f", points, [run(points[1])], traces=lambda _: (), machine=None, expected_runs=2)
+    found = study_results(study, "f", points, [run(points[1])], traces=traces_of(()), machine=None, expected_runs=2)
     (comparison,) = found.comparisons
     assert comparison.points == (points[1].point_id, points[0].point_id)
     assert set(comparison.ratios) == {points[1].point_id} and comparison.undecided == ()
-    nothing = study_results(study, "f", points, [], traces=lambda _: (), machine=None, expected_runs=2)
+    nothing = study_results(study, "f", points, [], traces=traces_of(()), machine=None, expected_runs=2)
     assert nothing.comparisons[0].ratios == {}
 
 
@@ -80,6 +81,6 @@ def test_points_of_one_series_are_not_compared_with_each_other(point, run) -> No
     """Two single ranks of a study that names no factor, as a folder of an older version may hold."""
     one, other = point(1), replace(point(1), threads=2)
     found = study_results(
-        Study(name="by-hand"), "f", [one, other], [run(one)], traces=lambda _: (), machine=None, expected_runs=2
+        Study(name="by-hand"), "f", [one, other], [run(one)], traces=traces_of(()), machine=None, expected_runs=2
     )
     assert found.comparisons == ()

@@ -7,10 +7,11 @@ import math
 
 import pytest
 
-from paceline.analyze import findings as module
-from paceline.analyze.results import study_results
+from paceline.analyze.study import findings as module
+from paceline.analyze.study.results import study_results
 from paceline.records.finding import Finding
 from paceline.records.study import Study
+from trace_samples import traces_of
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def told(point, run, machine, trace):
         at = 100_000_000_000
         whole = [("communicate", at, at + 5), ("collective", at, 0)]
         fields = {
-            "traces": lambda chosen: [trace(whole, rank) for rank in range(chosen.ranks)],
+            "traces": lambda chosen: traces_of(trace(whole, rank) for rank in range(chosen.ranks))(chosen),
             "machine": machine(),
             "machines": [machine()] * len(runs),
             "expected_runs": 10,
@@ -176,5 +177,5 @@ def test_resumed_runs(told, point, run) -> None:
 
 
 def test_an_incomplete_ledger(told, trace) -> None:
-    found = told(traces=lambda _: [])["incomplete-ledger"]
+    found = told(traces=traces_of(()))["incomplete-ledger"]
     assert "2 of 2 points. Run 2 left no spans." in found.summary

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from paceline.analyze.ledger import ledgers, ledgers_ns, mean_ledger
-from paceline.records.trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
+from paceline.analyze.run.ledger import ledgers, ledgers_ns, mean_ledger
+from paceline.records.trace import LEDGER_KINDS, SPAN_KINDS, RankTrace, Words
 
 
 def charged(traces, window=(0, 100), ranks=None) -> list[dict[str, int | None]]:
@@ -108,7 +108,7 @@ def test_packing_before_the_own_issue_is_not_waiting(trace) -> None:
 
 def test_groups_number_their_collectives_apart(trace) -> None:
     def with_group(spans: RankTrace, *names: str) -> RankTrace:
-        return replace(spans, group=(None, *names))
+        return replace(spans, group=Words.of((None, *names)))
 
     spans = [("communicate", 0, 100), ("collective", 0, 7), ("collective", 50, 7)]
     late = [("communicate", 0, 100), ("collective", 20, 7), ("collective", 50, 7)]
@@ -226,7 +226,8 @@ def test_a_million_spans_fit_and_sum() -> None:
             ends.append(np.full(steps, -1, dtype=np.int64))
             sequence.append(np.arange(steps, dtype=np.int32) * 4 + bucket)
         n = 10 * steps
-        names = (None,) * (6 * steps) + ("0",) * (4 * steps)
+        names = Words(np.repeat(np.array([-1, 0], np.int32), (6 * steps, 4 * steps)), ("0",))
+        nothing = np.full(n, -1, dtype=np.int64)
         return RankTrace(
             rank=rank,
             kind=np.concatenate(kinds),
@@ -237,6 +238,9 @@ def test_a_million_spans_fit_and_sum() -> None:
             bytes=np.zeros(n, dtype=np.int64),
             sequence=np.concatenate(sequence),
             group=names,
+            peer=nothing,
+            begun_ns=nothing,
+            dtype=Words(nothing, ()),
         )
 
     traces = [one_rank(rank) for rank in range(ranks)]

@@ -2,16 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.analyze.results import epoch_s, samples_per_s, study_results, timed_epochs
+from paceline.analyze.study.results import epoch_s, samples_per_s, study_results, timed_epochs
 from paceline.errors import StorageError
 from paceline.records.results import Interval, StudyResults
 from paceline.records.study import Study
+from trace_samples import traces_of
 
 SECOND = 1_000_000_000
 
 
 def results(points, runs, **changed) -> StudyResults:
-    fields = {"traces": lambda _: (), "machine": None, "expected_runs": len(runs)}
+    fields = {"traces": traces_of(()), "machine": None, "expected_runs": len(runs)}
     return study_results(Study(name="by-hand"), "folder", points, runs, **(fields | changed))
 
 
@@ -54,7 +55,7 @@ def test_an_epoch_without_a_time_is_not_timed(point, run, epoch) -> None:
     untimed = run(point(), epochs=(epoch(1, 0.0), epoch(2, 0.0)))
     assert (epoch_s(untimed), samples_per_s(untimed)) == (None, None)
     found = results([point()], [untimed])
-    assert (found.baseline, found.points[0].speedup, found.points[0].median_run) == (None, None, None)
+    assert (found.baseline, found.points[0].speedup, found.points[0].median_run) == (None, None, 1)  # it has a ledger
 
 
 def test_a_row_gathers_the_runs_of_its_point(point, run) -> None:
@@ -120,7 +121,8 @@ def test_the_ledger_is_that_of_the_lower_median_run(point, run, trace) -> None:
     def traces(chosen):
         asked.append(chosen.run)
         at = chosen.launched_at_ns
-        return [trace([("startup", at + SECOND, at + 2 * SECOND), ("forward", at + 2 * SECOND, at + 9 * SECOND)])]
+        spans = [("startup", at + SECOND, at + 2 * SECOND), ("forward", at + 2 * SECOND, at + 9 * SECOND)]
+        return traces_of([trace(spans)])(chosen)
 
     row = results([point()], runs, traces=traces).points[0]
     assert (row.median_run, asked) == (4, [4])
@@ -162,7 +164,7 @@ def test_what_a_ledger_lacks_is_told(point, run, trace, lost, told) -> None:
         "collective": [trace(spans[:1], 1)],
         None: [trace(spans, 1)],
     }[lost]
-    found = results([point(2)], [run(point(2), n) for n in range(1, 6)], traces=lambda _: [whole, *second])
+    found = results([point(2)], [run(point(2), n) for n in range(1, 6)], traces=traces_of([whole, *second]))
     ledger = found.points[0].ledger_s
     assert ledger and sum(value for value in ledger.values() if value is not None) == pytest.approx(10.0)
     assert (ledger["comm-wait"] is None) == (lost in ("rank", "collective"))

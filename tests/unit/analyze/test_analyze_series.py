@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.analyze.results import study_results
-from paceline.analyze.series import baselines, series_factors, series_label
+from paceline.analyze.study.results import study_results
+from paceline.analyze.study.series import baselines, series_factors, series_label
 from paceline.records.results import StudyResults
 from paceline.records.study import DataSettings, Point, RunSettings, Study, TrainSettings
+from trace_samples import traces_of
 
 
 def study(vary: dict, run: RunSettings | None = None) -> Study:
@@ -17,7 +18,7 @@ def study(vary: dict, run: RunSettings | None = None) -> Study:
 
 
 def results(study: Study, points: list[Point], runs: list, **changed) -> StudyResults:
-    fields = {"traces": lambda _: (), "machine": None, "expected_runs": len(runs)}
+    fields = {"traces": traces_of(()), "machine": None, "expected_runs": len(runs)}
     return study_results(study, "folder", points, runs, **(fields | changed))
 
 

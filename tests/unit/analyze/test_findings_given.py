@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from paceline.analyze.results import study_results
+from paceline.analyze.study.results import study_results
 from paceline.records.finding import Finding
 from paceline.records.given import Complaint
 from paceline.records.run import Machine
 from paceline.records.study import Study
+from trace_samples import traces_of
 
 
 def complaint(name: str, severity: str, what: str = "It is not so.") -> Complaint:
@@ -20,7 +21,7 @@ def told(point, run, machines: list[Machine], **changed) -> dict[str, Finding]:
         "folder",
         [point(2)],
         runs,
-        traces=lambda chosen: [],
+        traces=traces_of(()),
         machine=machines[0],
         machines=machines,
         expected_runs=5,

@@ -1,30 +1,31 @@
 from __future__ import annotations
 
-import numpy as np
+import itertools
+
 import pytest
 
-from paceline.analyze.losses import SERVERS, exposed_share, loop_costs_s, loop_windows, lost_shares
+from paceline.analyze.run.ledger import time_lines
+from paceline.analyze.study.losses import SERVERS, exposed_share, loop_costs_s, loop_windows, lost_shares
 from paceline.records.run import Epoch
-from paceline.records.trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
+from paceline.records.trace import LEDGER_KINDS, RankTrace
+from trace_samples import Row, allreduce, trace_of
 
 SECOND = 1_000_000_000
 
 
 def trace(rank: int, rows: list[tuple[str, float, float, int]]) -> RankTrace:
     """Spans as (kind, start, end, step) in seconds; a collective is numbered in order."""
-    kinds = [SPAN_KINDS.index(kind) for kind, *_ in rows]
-    collective = [kind == "collective" for kind, *_ in rows]
-    return RankTrace(
-        rank=rank,
-        kind=np.asarray(kinds, np.int8),
-        start_ns=np.asarray([round(start * SECOND) for _, start, _, _ in rows]),
-        end_ns=np.asarray([round(end * SECOND) for _, _, end, _ in rows]),
-        step=np.asarray([step for *_, step in rows]),
-        operation=tuple("allreduce_" if c else None for c in collective),
-        bytes=np.where(collective, 4, -1),
-        sequence=np.where(collective, np.cumsum(collective) - 1, -1),
-        group=tuple("0" if c else None for c in collective),
-    )
+    sequence = itertools.count()
+
+    def row(kind: str, start: float, end: float, step: int) -> Row:
+        instants = (round(start * SECOND), round(end * SECOND))
+        return (
+            allreduce(instants[0], next(sequence), step=step, bytes=4)
+            if kind == "collective"
+            else Row(kind, *instants, step)
+        )
+
+    return trace_of(itertools.starmap(row, rows), rank)
 
 
 def epoch(step: int, samples: int) -> Epoch:
@@ -62,7 +63,9 @@ def steps(rank: int, *, forward_s: float, comm_s: float, offset: float = 0.0) ->
 def costs(traces: list[RankTrace], epochs: list[tuple[int, Epoch]], *, servers: int = 0) -> dict[str, float | None]:
     windows = loop_windows(traces, epochs)
     assert windows is not None
-    return loop_costs_s(traces, windows, sum(epoch.samples for _, epoch in epochs), servers=servers)
+    whole = (min(int(trace.start_ns.min()) for trace in traces), max(int(trace.end_ns.max()) for trace in traces))
+    lines = time_lines(traces, whole, cuts=[instant for window in windows for instant in window])
+    return loop_costs_s(lines, windows, sum(epoch.samples for _, epoch in epochs), servers=servers)
 
 
 def test_costs_are_rank_seconds_per_sample_of_the_timed_epochs_alone():

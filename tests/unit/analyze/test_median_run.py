@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from paceline.analyze.median_run import median_run
-from paceline.analyze.traffic import message_bytes
-from paceline.records.trace import SPAN_KINDS, RankTrace
+from paceline.analyze.study.median_run import median_run
+from paceline.analyze.study.traffic import message_bytes
+from paceline.records.trace import RankTrace
+from trace_samples import Row, allreduce, trace_of, traces_of
 
 SECOND = 1_000_000_000
 
@@ -31,17 +32,15 @@ def looped(rank: int, *, payload: int = 1000, idle: bool = False) -> RankTrace:
         if step % 2:
             rows += [("evaluate", at, at + 1.0, step + 1, -1), ("collective", at + 0.5, 0, step + 1, 7)]
             at += 1.0
-    sent = np.array([kind == "collective" for kind, *_ in rows])
-    return RankTrace(
-        rank=rank,
-        kind=np.array([SPAN_KINDS.index(kind) for kind, *_ in rows], dtype=np.int8),
-        start_ns=np.array([round(start * SECOND) for _, start, *_ in rows]),
-        end_ns=np.array([-1 if c else round(row[2] * SECOND) for row, c in zip(rows, sent, strict=True)]),
-        step=np.array([step for *_, step, _ in rows], dtype=np.int32),
-        operation=tuple("allreduce_" if c else None for c in sent),
-        bytes=np.array([size for *_, size in rows]),
-        sequence=np.where(sent, np.cumsum(sent) - 1, -1).astype(np.int32),
-        group=tuple("0" if c else None for c in sent),
+    sequence = itertools.count()
+    return trace_of(
+        [
+            allreduce(round(start * SECOND), next(sequence), bytes=size, step=step)
+            if kind == "collective"
+            else Row(kind, round(start * SECOND), round(end * SECOND), step)
+            for kind, start, end, step, size in rows
+        ],
+        rank,
     )
 
 
@@ -52,7 +51,7 @@ def looped_run(point, run, epoch):
 
 
 def test_payload_is_counted_per_step_in_the_timed_epochs_alone(looped_run) -> None:
-    found = median_run([looped_run], lambda _: [looped(0), looped(1, payload=3000)])
+    found = median_run([looped_run], traces_of([looped(0), looped(1, payload=3000)]))
     assert found.message_bytes == 2000.0
     assert found.exposed_share == pytest.approx(0.3)
     assert found.gap is None
@@ -61,19 +60,19 @@ def test_payload_is_counted_per_step_in_the_timed_epochs_alone(looped_run) -> No
 def test_servers_and_a_coordinator_are_not_ranks_that_train(looped_run) -> None:
     """Their traces have the next numbers; the ledger, the payload and the gaps are those of the ranks."""
     ranks = [looped(0), looped(1)]
-    alone = median_run([looped_run], lambda _: ranks)
-    served = median_run([looped_run], lambda _: [*ranks, looped(2, idle=True), looped(3, idle=True)])
+    alone = median_run([looped_run], traces_of(ranks))
+    served = median_run([looped_run], traces_of([*ranks, looped(2, idle=True), looped(3, idle=True)]))
     assert served == alone and len(served.ranks_s) == 2
 
 
 def test_a_server_does_not_stand_in_for_a_lost_rank(looped_run) -> None:
-    found = median_run([looped_run], lambda _: [looped(0), looped(2)])
+    found = median_run([looped_run], traces_of([looped(0), looped(2)]))
     assert found.gap == "Run 1 has the spans of 1 of its 2 ranks."
     assert (found.message_bytes, found.exposed_share, found.costs_s) == (None, None, None)
 
 
 def test_servers_cost_the_loop_their_time(looped_run) -> None:
-    found = median_run([looped_run], lambda _: [looped(0), looped(1)], servers=2)
+    found = median_run([looped_run], traces_of([looped(0), looped(1)]), servers=2)
     assert found.costs_s and found.costs_s["servers"] == pytest.approx(2 * 2.0 / 100)
     assert found.exposed_share == pytest.approx(0.3)
 

@@ -61,7 +61,7 @@ def here(clock: str, wall_s: int = 500, monotonic_s: int = 100) -> Here:
 )
 def test_clocks_against_the_launchers(clock, offsets, errors, methods) -> None:
     said = roll(rank(0, "a"), rank(1, "b", monotonic_s=1100), offsets_s=(0, 1000))
-    found = launcher_clocks(said, here(clock, wall_s=510, monotonic_s=130))
+    found = launcher_clocks(said, said.clocks, here(clock, wall_s=510, monotonic_s=130))
     assert tuple(one.offset_ns // SECOND for one in found) == offsets
     assert tuple(one.error_ns for one in found) == errors
     assert tuple(one.method for one in found) == methods

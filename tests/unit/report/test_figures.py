@@ -16,7 +16,7 @@ from paceline.records.trace import LEDGER_KINDS
 from paceline.report import figures as figures_module
 from paceline.report.canvas import LINE_STYLES
 from paceline.report.figures import figures
-from paceline.report.legend import legend_html
+from paceline.report.legend import KIND_STYLES, legend_html
 from paceline.report.model import report_model
 from series_samples import ALL
 
@@ -74,8 +74,8 @@ def test_bars_fill_the_run() -> None:
 
 
 def test_no_two_marks_differ_in_colour_alone() -> None:
-    kinds = figures_module._KIND_STYLES
-    assert tuple(kinds) == LEDGER_KINDS
+    kinds = KIND_STYLES
+    assert tuple(kinds) == (*LEDGER_KINDS, "message")
     assert len(set(kinds.values())) == len(kinds)
     markers = [marker for _, marker in LINE_STYLES]
     assert len(set(markers)) == len(markers)

@@ -142,7 +142,7 @@ def test_what_else_stands_in_model_is_an_option(tmp_path: Path) -> None:
         (
             "zzz",
             "a = 1",
-            "[zzz]: there is no such section. There are [study], [data], [model], [train], [run], [launch].",
+            "[zzz]: there is no such section. There are [study], [data], [model], [train], [run], [launch], [script].",
         ),
         ("run", "lr = 1", "run.lr: there is no such key here. Did you mean train.lr?"),
         ("run", "zzz = 1", "run.zzz: there is no such key. [run] takes ranks, hosts, ranks_per_host, threads"),
@@ -282,8 +282,8 @@ def test_every_key_is_explained_in_the_default_study() -> None:
     shown = {f"{section}.{key}" for section, table in tables.items() for key in table}
     known = {f"{section}.{key}" for section, keys in KEYS.items() for key in keys}
     assert shown <= known
-    # What clusters and other strategies need is not for a first study.
-    elsewhere = {key for key in known if key.startswith("launch.")} | {f"run.{key}" for key in OF_CLUSTERS}
+    # What clusters, other strategies and scripts need is not for a first study.
+    elsewhere = {key for key in known if key.startswith(("launch.", "script."))} | {f"run.{k}" for k in OF_CLUSTERS}
     assert known - shown == elsewhere | {
         "data.shape",
         "data.classes",

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import pickle
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,6 +47,7 @@ class MpiStrategy(Synchronous):
         from mpi4py import MPI  # not before MPI was started as this rank wants it
 
         self._in_place = MPI.IN_PLACE
+        self._recorder.group(GROUP, range(crew.size))
         broadcast((*model.parameters(), *model.buffers()))
         self._gradients = gradient_buffers(model)
         self._arrays = [buffer.numpy() for buffer in self._gradients]  # the same memory
@@ -53,9 +56,12 @@ class MpiStrategy(Synchronous):
         for buffer in self._gradients:
             buffer.zero_()
 
-    def _note(self, operation: str, num_bytes: int) -> None:
+    @contextmanager
+    def _message(self, operation: str, num_bytes: int, root: int = -1) -> Iterator[None]:
         """Put a message into the trace: the probe sees those of torch alone."""
-        self._recorder.collective(operation, num_bytes, GROUP, symmetric=True)
+        number = self._recorder.message(operation, num_bytes, GROUP, peer=root, dtype=str(self._arrays[0].dtype))
+        yield
+        self._recorder.completed(number)
 
 
 class MpiAllreduce(MpiStrategy):
@@ -64,8 +70,8 @@ class MpiAllreduce(MpiStrategy):
     def exchange(self) -> None:
         with self._recorder.span("communicate"):
             for array in self._arrays:
-                self._note("mpi_allreduce", array.nbytes)
-                _await(self._world.Iallreduce(self._in_place, array))
+                with self._message("mpi_allreduce", array.nbytes):
+                    _await(self._world.Iallreduce(self._in_place, array))
 
 
 class MpiReduceBroadcast(MpiStrategy):
@@ -74,10 +80,10 @@ class MpiReduceBroadcast(MpiStrategy):
     def exchange(self) -> None:
         with self._recorder.span("communicate"):
             for array in self._arrays:
-                self._note("mpi_reduce", array.nbytes)
-                _await(self._world.Ireduce(self._in_place if self._crew.rank == 0 else array, array, root=0))
-                self._note("mpi_bcast", array.nbytes)
-                _await(self._world.Ibcast(array, root=0))
+                with self._message("mpi_reduce", array.nbytes, root=0):
+                    _await(self._world.Ireduce(self._in_place if self._crew.rank == 0 else array, array, root=0))
+                with self._message("mpi_bcast", array.nbytes, root=0):
+                    _await(self._world.Ibcast(array, root=0))
 
 
 class MpiReduceBroadcastPickled(MpiStrategy):
@@ -91,10 +97,10 @@ class MpiReduceBroadcastPickled(MpiStrategy):
 
     def exchange(self) -> None:
         with self._recorder.span("communicate"):
-            self._note("mpi_reduce_pickled", self._message_bytes)
-            sums = self._world.reduce(self._parts, op=_added, root=0)
-            self._note("mpi_bcast_pickled", self._message_bytes)
-            sums = self._world.bcast(sums, root=0)
+            with self._message("mpi_reduce_pickled", self._message_bytes, root=0):
+                sums = self._world.reduce(self._parts, op=_added, root=0)
+            with self._message("mpi_bcast_pickled", self._message_bytes, root=0):
+                sums = self._world.bcast(sums, root=0)
             assert sums is not None
             for own, summed in zip(self._parts, sums, strict=True):
                 own[...] = summed

@@ -1,0 +1,120 @@
+"""One rank whose probe is switched on and off: blocks of the same steps that take turns within one process.
+
+    python -m bench.overhead_rank DATA_FOLDER ROUNDS BLOCK     as one of 2 or 4 ranks, told by the environment
+
+Every rank prints {"wall": {...}, "cpu": {...}}: seconds of a step, block by block, with the probe `off`, `on`, `again`
+off, and with torch.profiler instead (`profiler`). CPU seconds are those of all its threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from paceline.identity import this_rank
+
+identity = this_rank()
+os.environ |= {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+CORES = sorted(os.sched_getaffinity(0))
+if identity.size <= len(CORES):
+    os.sched_setaffinity(0, {CORES[identity.rank]})
+
+import torch
+import torch.distributed as dist
+
+from bench.loop_speed import our_manifest
+from paceline.probe.collectives import watch_collectives
+from paceline.probe.counters import Counters
+from paceline.probe.recorder import Recorder
+from paceline.records.folder import RunFolder
+from paceline.train import group, loop
+from paceline.train.reading import hold
+from paceline.train.session import Session
+
+WAYS = ("off", "on", "profiler", "again")
+
+
+class Silent:
+    """Stands in for the recorder: a loop without a probe."""
+
+    def __init__(self) -> None:
+        self._nothing = contextlib.nullcontext()
+
+    def span(self, kind: str) -> contextlib.nullcontext[None]:
+        return self._nothing
+
+    def end_step(self, step: int) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def probed(way: str, rank: loop.Rank, recorder: Recorder) -> Iterator[None]:
+    """The rank with its probe on, off, or with the profiler in its place."""
+    rank.recorder = recorder if way == "on" else Silent()  # pyright: ignore[reportAttributeAccessIssue]
+    watching = watch_collectives(recorder) if way == "on" else None
+    beside = contextlib.nullcontext()
+    if way == "on":
+        beside = Counters(rank.folder.rank_counters(identity.rank), host_energy=identity.rank == 0)
+    elif way == "profiler":
+        beside = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
+    with beside:
+        yield
+    del watching
+
+
+def probed_rank(data: Path, folder: Path) -> loop.Rank:
+    """A rank of the default study; its counters are switched on and off with the rest."""
+    manifest = our_manifest(data, identity.size)
+    session = Session(identity, RunFolder(folder), manifest, time.monotonic_ns())
+    session._counters.close()
+    rank = session.rank(hold(data, manifest.point, identity.rank))
+    rank.model.train()
+    return rank
+
+
+def take_steps(rank: loop.Rank, order: torch.Tensor, count: int) -> None:
+    for _ in range(count):
+        with rank.recorder.span("step"):
+            loop._step(rank, order, rank.step % (rank.batches.steps_per_epoch - 1))
+
+
+def main() -> None:
+    data, rounds, block = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    torch.set_num_threads(1)
+    torch.set_num_interop_threads(1)
+    wall: dict[str, list[float]] = {way: [] for way in WAYS}
+    cpu: dict[str, list[float]] = {way: [] for way in WAYS}
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        group.join(identity, RunFolder(folder), our_manifest(data, identity.size), torch.device("cpu"))
+        rank = probed_rank(data, folder / f"rank-{identity.rank}")
+        recorder, order = rank.recorder, rank.batches.order(0)
+        chance = random.Random(rounds)  # the same order on every rank
+        for number in range(rounds + 1):
+            for way in chance.sample(WAYS, len(WAYS)):
+                with probed(way, rank, recorder):
+                    take_steps(rank, order, 1)
+                    dist.barrier()
+                    started, worked = time.perf_counter(), time.process_time()
+                    take_steps(rank, order, block)
+                    dist.barrier()
+                    took = (time.perf_counter() - started) / block, (time.process_time() - worked) / block
+                if number:  # the first round warms up
+                    wall[way].append(took[0])
+                    cpu[way].append(took[1])
+        recorder.close()
+    json.dump({"wall": wall, "cpu": cpu}, sys.stdout)
+    group.leave()
+
+
+if __name__ == "__main__":
+    main()
+    sys.stdout.flush()
+    os._exit(0)

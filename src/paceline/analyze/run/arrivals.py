@@ -1,0 +1,108 @@
+"""Who comes last: which rank the others wait for, how often, by how much, and what it was doing meanwhile.
+
+Of every collective that all its ranks show, the last to issue it is late by what it is later than the rank before it;
+what is less than the clocks' error is not called late. What it was doing: since its collective before this one, the
+kinds of the ledger in which it spent more than the median of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from paceline.analyze.run.messages import UNKNOWN, Messages
+from paceline.analyze.run.timeline import TRANSFER, WAIT, TimeLine
+from paceline.records.anatomy import Arrivals
+from paceline.records.trace import LEDGER_KINDS, RankTrace
+from paceline.units import seconds
+
+_OWN_KINDS = np.array([code for code in range(len(LEDGER_KINDS)) if code not in (WAIT, TRANSFER)])
+
+
+def arrivals(
+    traces: Sequence[RankTrace],
+    lines: Sequence[TimeLine],
+    found: Sequence[Messages],
+    windows: Sequence[tuple[int, int]],
+    *,
+    error_ns: int = 0,
+) -> tuple[Arrivals, ...]:
+    """One record for each rank, over the collectives gathered in the windows."""
+    chosen = [_collectives(trace, own, windows) for trace, own in zip(traces, found, strict=True)]
+    rank = np.repeat(np.arange(len(chosen)), [len(rows) for rows in chosen])
+    key = np.concatenate([own.key[rows] for own, rows in zip(found, chosen, strict=True)])
+    issued = np.concatenate([own.issued_ns[rows] for own, rows in zip(found, chosen, strict=True)])
+    order = np.lexsort((issued, key))
+    rank, key, issued = rank[order], key[order], issued[order]
+    tails = np.flatnonzero(np.diff(key, append=-2))
+    sizes = np.diff(tails, prepend=-1)
+    tails, sizes = tails[sizes > 1], sizes[sizes > 1]
+    late_ns = issued[tails] - issued[tails - 1]
+    is_late = late_ns > error_ns
+    last, late_keys, late_ns, sizes = rank[tails][is_late], key[tails][is_late], late_ns[is_late], sizes[is_late]
+    excess = _excess(lines, found, chosen, late_keys, last)
+    return tuple(
+        _record(line.rank, late_ns[last == number], sizes[last == number], len(rows), excess[:, last == number])
+        for number, (line, rows) in enumerate(zip(lines, chosen, strict=True))
+    )
+
+
+def _record(rank: int, late_ns: np.ndarray, sizes: np.ndarray, of: int, excess: np.ndarray) -> Arrivals:
+    by_kind = excess.sum(axis=1)
+    whole = by_kind.sum()
+    doing = (
+        {LEDGER_KINDS[k]: float(by_kind[k] / whole) for k in np.argsort(-by_kind) if by_kind[k] > 0} if whole else {}
+    )
+    return Arrivals(
+        rank=rank,
+        last=len(late_ns),
+        of=of,
+        late_s=seconds(float(np.median(late_ns))) if len(late_ns) else None,
+        caused_wait_s=seconds(int((late_ns * (sizes - 1)).sum())),
+        doing=doing,
+    )
+
+
+def _collectives(trace: RankTrace, own: Messages, windows: Sequence[tuple[int, int]]) -> np.ndarray:
+    """Rows of the collectives that all their ranks show and that were gathered in one of the windows."""
+    within = np.zeros(len(own), dtype=bool)
+    for start, end in windows:
+        within |= (own.gathered_ns >= start) & (own.gathered_ns < end)
+    return np.flatnonzero(within & (own.key >= 0) & (own.gathered_ns != UNKNOWN) & (trace.sequence[own.row] >= 0))
+
+
+def _excess(
+    lines: Sequence[TimeLine],
+    found: Sequence[Messages],
+    chosen: Sequence[np.ndarray],
+    keys: np.ndarray,
+    last: np.ndarray,
+) -> np.ndarray:
+    """By kind and late collective: nanoseconds that its last rank spent on it more than the others' median."""
+    spent = np.full((len(lines), len(LEDGER_KINDS), len(keys)), np.nan)
+    for number, (line, own, rows) in enumerate(zip(lines, found, chosen, strict=True)):
+        if not len(rows):
+            continue
+        by_issue = rows[np.argsort(own.key[rows], kind="stable")]
+        places = np.minimum(np.searchsorted(own.key[by_issue], keys), len(by_issue) - 1)
+        mine = own.key[by_issue[places]] == keys
+        at = by_issue[places[mine]]
+        before = np.where(at > 0, own.issued_ns[at - 1], line.start_ns[0] if len(line.start_ns) else 0)
+        spent[number][:, mine] = sums_until(line, own.issued_ns[at]) - sums_until(line, before)
+    own_time = np.take_along_axis(spent, last[None, None, :].repeat(len(LEDGER_KINDS), axis=1), axis=0)[0]
+    np.put_along_axis(spent, last[None, None, :].repeat(len(LEDGER_KINDS), axis=1), np.nan, axis=0)
+    excess = np.zeros((len(LEDGER_KINDS), len(keys)))
+    if len(keys):
+        excess[_OWN_KINDS] = np.maximum(own_time - np.nanmedian(spent, axis=0), 0.0)[_OWN_KINDS]
+    return excess
+
+
+def sums_until(line: TimeLine, instants: np.ndarray) -> np.ndarray:
+    """Nanoseconds by kind from the beginning of a time line to each of the instants, at which segments begin."""
+    places = np.searchsorted(line.start_ns, instants)
+    sums = np.zeros((len(LEDGER_KINDS), len(instants)))
+    for kind in np.unique(line.kind):
+        passed = np.append(0, np.cumsum(np.where(line.kind == kind, line.length_ns, 0)))
+        sums[kind] = passed[places]
+    return sums

@@ -1,0 +1,129 @@
+"""The median run of a point: its ledger, what its loop cost, what its ranks said to each other.
+
+A figure that only a trace can give is that of one run, the median one: a mean of several runs would
+be the ledger of none. Only ranks that train have a ledger; servers and a coordinator wait for them
+most of the time and would make any mean meaningless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from paceline.analyze.run.anatomy import Dissection, dissect
+from paceline.analyze.run.efficiencies import Work
+from paceline.analyze.run.ledger import mean_ledger
+from paceline.analyze.study.losses import exposed_share, loop_costs_s, loop_windows
+from paceline.analyze.study.timing import throughputs, timed_from_step
+from paceline.analyze.study.traffic import message_bytes
+from paceline.errors import PacelineError
+from paceline.records.anatomy import Anatomy, RunTrace
+from paceline.records.run import Epoch, RunResult
+from paceline.records.trace import RankTrace
+
+# On a GPU the host's spans show when work was queued, not when it ran.
+_ON_DEVICE = ("forward", "backward", "comm-wait", "comm-transfer", "optimizer")
+_QUEUED = "On a GPU a step is not divided yet: its forward, backward, communication and optimizer are null."
+Traces = Callable[[RunResult], RunTrace]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MedianRun:
+    """What the traces of a point's median run show, or why they show nothing."""
+
+    run: int | None = None
+    mean_s: dict[str, float | None] | None = None
+    ranks_s: tuple[dict[str, float | None], ...] = ()
+    costs_s: dict[str, float | None] | None = None
+    """Rank-seconds per sample in the timed epochs, by kind."""
+    exposed_share: float | None = None
+    """Fraction of the timed epochs in which ranks communicated and computed nothing."""
+    message_bytes: float | None = None
+    """Payload of a rank's messages per step in the timed epochs."""
+    anatomy: Anatomy | None = None
+    """None on a GPU, where the host's spans do not show it."""
+    work: Work | None = None
+    """Of the timed epochs, in which it trained on `samples`."""
+    samples: int = 0
+    gap: str | None = None
+    """What is missing from it, in a sentence; None where nothing is."""
+
+
+def median_run(runs: Sequence[RunResult], traces: Traces, *, servers: int = 0) -> MedianRun:
+    """The median of the runs of a point, from its launch to its end."""
+    run = _median(runs)
+    if run is None:
+        return MedianRun()
+    try:
+        found = traces(run)
+    except PacelineError as error:
+        return MedianRun(run=run.run, gap=f"The spans of run {run.run} cannot be read: {error.what}")
+    training = [trace for trace in found.traces if trace.rank < run.ranks]
+    if not training:
+        return MedianRun(run=run.run, gap=f"Run {run.run} left no spans.")
+    epochs = timed_from_step(run)
+    windows = loop_windows(training, epochs) if len(training) == run.ranks else None
+    dissected = dissect(found, windows)
+    ranks_s = dissected.anatomy.ledgers_s
+    if run.device == "cuda":
+        ranks_s = tuple(_host_ledger(ledger) for ledger in ranks_s)
+        return MedianRun(run=run.run, mean_s=mean_ledger(ranks_s), ranks_s=ranks_s, gap=_QUEUED)
+    looped = _loop(dissected, training, epochs, servers) if windows else MedianRun()
+    return replace(
+        looped,
+        run=run.run,
+        mean_s=mean_ledger(ranks_s),
+        ranks_s=ranks_s,
+        anatomy=dissected.anatomy,
+        gap=_gap(run, training, ranks_s, found.problems),
+    )
+
+
+def _loop(
+    dissected: Dissection, traces: Sequence[RankTrace], epochs: Sequence[tuple[int, Epoch]], servers: int
+) -> MedianRun:
+    """What the timed epochs cost per sample, and the payload of a rank's messages per step in them."""
+    samples, windows = sum(epoch.samples for _, epoch in epochs), dissected.windows
+    if len(windows) < len(epochs) or not samples:
+        return MedianRun()
+    steps = sum(epoch.step - first_step for first_step, epoch in epochs)
+    costs_s = loop_costs_s(dissected.lines, windows, samples, servers=servers)
+    return MedianRun(
+        costs_s=costs_s,
+        exposed_share=exposed_share(costs_s),
+        message_bytes=message_bytes(traces, windows, steps),
+        work=dissected.work,
+        samples=samples,
+    )
+
+
+def _median(runs: Sequence[RunResult]) -> RunResult | None:
+    """The run with the lower median time per sample, of those that were seen from launch to end; as a whole, where
+    no run has samples that were timed."""
+    whole = [run for run in runs if run.total_s is not None]
+    throughput = throughputs(whole) or {run.run: 1 / run.wall_s for run in whole if run.wall_s > 0}
+    by_speed = sorted((run for run in runs if run.run in throughput), key=lambda run: (-throughput[run.run], run.run))
+    return by_speed[(len(by_speed) - 1) // 2] if by_speed else None
+
+
+def _host_ledger(ledger: dict[str, float | None]) -> dict[str, float | None]:
+    """What the host's clock knows of a GPU's time: what was only queued is not divided, and goes to `other`."""
+    queued_s = sum(ledger[kind] or 0.0 for kind in _ON_DEVICE)
+    return {**ledger, **dict.fromkeys(_ON_DEVICE), "other": (ledger["other"] or 0.0) + queued_s}
+
+
+def _gap(
+    run: RunResult,
+    found: Sequence[RankTrace],
+    ranks_s: Sequence[dict[str, float | None]],
+    problems: Sequence[str],
+) -> str | None:
+    """What a ledger lacks: ranks, the end of a trace, the division of communication."""
+    broken = [trace.rank for trace in found if trace.truncated]
+    if len(found) < run.ranks:
+        return " ".join((f"Run {run.run} has the spans of {len(found)} of its {run.ranks} ranks.", *problems))
+    if broken:
+        return f"The spans of run {run.run} break off on rank {', '.join(map(str, broken))}."
+    if any(ledger["comm-wait"] is None for ledger in ranks_s):
+        return f"Run {run.run} does not show the same collectives on all of its {run.ranks} ranks."
+    return None

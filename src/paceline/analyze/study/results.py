@@ -1,0 +1,151 @@
+"""Runs -> one row per point: times, throughput, speed-up, efficiency, accuracy, ledger.
+
+    figure of a run     epoch_s         median of its timed epochs
+                        samples_per_s   samples of such an epoch / its time
+    figure of a point   median and interval over its runs
+    speed-up            throughput / throughput of the baseline (see series.py)
+    efficiency          speed-up × ranks of the baseline / ranks, servers counted as ranks
+
+Throughput, not epoch time, carries the speed-up: so it means the same in strong and weak scaling,
+and where a run is given as a number of steps and never completes an epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from paceline.analyze.run.efficiencies import efficiencies
+from paceline.analyze.study.compare import comparisons, ratio
+from paceline.analyze.study.findings import Measured, findings
+from paceline.analyze.study.losses import lost_shares
+from paceline.analyze.study.median_run import MedianRun, Traces, median_run
+from paceline.analyze.study.series import baselines, series_factors, series_label
+from paceline.analyze.study.stats import median_interval, scaled, spread
+from paceline.analyze.study.timing import epoch_s, samples_per_s, throughputs, timed_epochs
+from paceline.records.anatomy import Efficiencies
+from paceline.records.results import Curve, Interval, PointResult, Spread, StudyResults
+from paceline.records.run import Machine, RunResult
+from paceline.records.study import Point, Study, point_label
+
+
+def study_results(
+    study: Study,
+    folder: str,
+    points: Sequence[Point],
+    runs: Sequence[RunResult],
+    *,
+    traces: Traces,
+    machine: Machine | None,
+    machines: Iterable[Machine | None] = (),
+    expected_runs: int,
+    failures: Mapping[str, str] | None = None,
+    commit: str | None = None,
+    commits: Iterable[str | None] = (),
+) -> StudyResults:
+    """The results of a study from its finished runs.
+
+    `machines` and `commits` are those of the single runs, in any order: they say whether all ran
+    in one environment. `traces` gives a run's spans, and is asked for the median runs alone.
+    """
+    ordered = sorted(points, key=lambda point: point.ranks)
+    runs_of = {point.point_id: _runs_of(point, runs) for point in ordered}
+    pace_of = {point_id: throughputs(own) for point_id, own in runs_of.items()}
+    median_of = {
+        point.point_id: median_run(runs_of[point.point_id], traces, servers=point.servers) for point in ordered
+    }
+    baseline_of = baselines(points, {point_id for point_id, pace in pace_of.items() if pace})
+    rows = []
+    for point in ordered:
+        point_id = point.point_id
+        row = _row(study, point, runs_of[point_id], median_of[point_id], (failures or {}).get(point_id))
+        if (baseline := baseline_of.get(point_id)) is not None:
+            speedup = ratio(pace_of[point_id], pace_of[baseline.point_id])
+            lost = lost_shares(median_of[baseline.point_id].costs_s, median_of[point_id].costs_s)
+            row = _against(row, baseline, speedup, lost)
+            row = replace(row, efficiencies=_tree(median_of[point_id], median_of[baseline.point_id]))
+        rows.append(row)
+    first = next((row.baseline for row in rows if row.baseline), None)
+    measured = Measured(
+        rows=tuple(rows),
+        runs=runs_of,
+        timed={(run.point_id, run.run): timed_epochs(run) for own in runs_of.values() for run in own},
+        baseline=first,
+        machines=tuple(found for found in machines if found is not None),
+        commits=tuple(found for found in commits if found is not None),
+        expected_runs=expected_runs,
+        gaps={point_id: median.gap for point_id, median in median_of.items() if median.gap},
+    )
+    return StudyResults(
+        study=study,
+        folder=folder,
+        baseline=first,
+        points=measured.rows,
+        findings=findings(measured),
+        machine=machine,
+        expected_runs=expected_runs,
+        commit=commit,
+        comparisons=comparisons(rows, pace_of),
+    )
+
+
+def _against(row: PointResult, baseline: Point, speedup: Interval | None, lost: dict[str, float]) -> PointResult:
+    """A row with what it has only in comparison with its baseline."""
+    efficiency = None
+    if speedup is not None:
+        efficiency = scaled(speedup, (baseline.ranks + baseline.servers) / row.ranks_and_servers)
+    return replace(row, baseline=baseline.point_id, speedup=speedup, efficiency=efficiency, lost_shares=lost)
+
+
+def _tree(own: MedianRun, baseline: MedianRun) -> Efficiencies | None:
+    """The efficiency tree of a point's timed epochs against its baseline's."""
+    if own.work is None or baseline.work is None:
+        return None
+    return efficiencies(own.work, own.samples, (baseline.work, baseline.samples))
+
+
+def _row(study: Study, point: Point, runs: Sequence[RunResult], median: MedianRun, failure: str | None) -> PointResult:
+    """The row of one point by itself; None wherever no run gives a figure."""
+    return PointResult(
+        point_id=point.point_id,
+        point=point,
+        label=point_label(point, study.vary),
+        series=series_label(point, series_factors(study)),
+        runs=len(runs),
+        epoch_s=_interval(epoch_s(run) for run in runs),
+        total_s=_interval(run.total_s for run in runs),
+        samples_per_s=_interval(samples_per_s(run) for run in runs),
+        speedup=None,
+        efficiency=None,
+        load_s=_interval(run.load_s for run in runs),
+        test_accuracy=_spread(run.test_accuracy for run in runs),
+        test_loss=_spread(run.test_loss for run in runs),
+        ledger_s=median.mean_s,
+        rank_ledgers_s=median.ranks_s,
+        median_run=median.run,
+        curves=tuple(Curve(run=run.run, seed=run.seed, epochs=run.epochs) for run in runs),
+        parameters=runs[0].parameters if runs else None,
+        oversubscribed=any(run.oversubscribed for run in runs),
+        failure=failure,
+        message_bytes=median.message_bytes,
+        exposed_share=median.exposed_share,
+        anatomy=median.anatomy,
+        read_bytes=max((run.read_bytes for run in runs if run.read_bytes is not None), default=None),
+        queue_s=_interval(run.queue_s for run in runs),
+        staleness_max=max((run.staleness_max for run in runs if run.staleness_max is not None), default=None),
+        emulated=any(run.emulated for run in runs),
+    )
+
+
+def _runs_of(point: Point, runs: Sequence[RunResult]) -> tuple[RunResult, ...]:
+    return tuple(sorted((run for run in runs if run.point_id == point.point_id), key=lambda run: run.run))
+
+
+def _interval(values: Iterable[float | None]) -> Interval | None:
+    known = [value for value in values if value is not None]
+    return median_interval(known) if known else None
+
+
+def _spread(values: Iterable[float | None]) -> Spread | None:
+    known = [value for value in values if value is not None]
+    return spread(known) if known else None

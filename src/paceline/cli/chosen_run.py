@@ -1,0 +1,160 @@
+"""Which run a verb is about: the folder of one, or one of a study's, chosen or the median of its widest point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from paceline.cli.options import strict_int
+from paceline.errors import FolderError, RequestError, StorageError
+from paceline.records.folder import RunFolder, StudyFolder
+
+if TYPE_CHECKING:
+    from paceline.records.anatomy import RunTrace
+    from paceline.records.run import RunResult
+
+Folder = Annotated[Path, Parameter(name="DIR", help="The folder of a run, or of a study such as runs/mnist-scaling.")]
+PointName = Annotated[
+    str | None,
+    Parameter(
+        name="--point",
+        metavar="NAME",
+        help="Point of the study: its folder's name or the beginning of it; the widest where not given.",
+    ),
+]
+RunNumber = Annotated[
+    int | None,
+    Parameter(
+        name="--run", metavar="N", converter=strict_int, help="Run of the point; the median one where not given."
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Traced:
+    """A run of a study that left spans."""
+
+    point_id: str
+    label: str
+    processes: int
+    number: int
+    folder: RunFolder
+    result: RunResult | None
+    """None where it is not finished."""
+
+
+def read_chosen(folder: Path, point: str | None, run: int | None, say: Callable[[str], None]) -> RunTrace:
+    """The spans of the run that was asked for; what was chosen for the user is said."""
+    from paceline.records.run_trace import read_run
+
+    chosen = chosen_run(folder.expanduser(), point, run, say)
+    found = read_run(chosen)
+    if not found.traces:
+        raise StorageError(
+            f"None of the spans in {chosen.spans} can be read.",
+            right="\n".join(found.problems),
+            next="paceline run and paceline study make such folders.",
+        )
+    return found
+
+
+def chosen_run(folder: Path, point: str | None, run: int | None, say: Callable[[str], None]) -> RunFolder:
+    """The folder of the run that was asked for; FolderError or RequestError where there is none."""
+    if RunFolder(folder).spans.is_dir():
+        if point is not None or run is not None:
+            raise RequestError(
+                f"{folder} is the folder of one run: --point and --run choose among those of a study.",
+                next=f"paceline trace {folder}",
+            )
+        return RunFolder(folder)
+    if not StudyFolder(folder).study.is_file():
+        what = f"{folder} is neither the folder of a run nor that of a study."
+        raise FolderError(
+            what if folder.exists() else f"There is no folder {folder}.",
+            right="The folder of a run has spans/ in it, that of a study has study.toml.",
+            next="paceline run and paceline study make such folders.",
+        )
+    runs = _traced(folder)
+    found = _of_run(_of_point(runs, point), run)
+    if point is None or run is None:
+        say(_choice(found, runs, median=run is None))
+    return found.folder
+
+
+def _traced(folder: Path) -> list[_Traced]:
+    """The runs of a study that left spans, by point."""
+    from paceline.records.study import point_label
+    from paceline.studies.collect import collect
+
+    study = collect(folder)
+    finished = {(run.result.point_id, run.result.run): run.result for run in study.runs}
+    runs = [
+        _Traced(
+            point_id=point.point_id,
+            label=point_label(point, study.study.vary),
+            processes=point.ranks + point.servers,
+            number=number,
+            folder=place,
+            result=finished.get((point.point_id, number)),
+        )
+        for point in study.points
+        for number in range(1, study.study.run.repeats + 1)
+        if (place := StudyFolder(folder).run(point.point_id, number)).spans.is_dir()
+    ]
+    if not runs:
+        raise FolderError(
+            f"No run of the study in {folder} has left spans.",
+            right="A run records them while it trains.",
+            next=f"Go on with it: paceline study {StudyFolder(folder).study} --out {folder}",
+        )
+    return runs
+
+
+def _of_point(runs: Sequence[_Traced], name: str | None) -> list[_Traced]:
+    """The runs of the point with this name, or of the widest that has a finished one."""
+    if name is None:
+        widest = max(runs, key=lambda run: (run.result is not None, run.processes))
+        return [run for run in runs if run.point_id == widest.point_id]
+    exact = [run for run in runs if name in (run.point_id, run.label)]
+    found = exact or [run for run in runs if run.point_id.startswith(name)]
+    points = dict.fromkeys(run.point_id for run in found)
+    if len(points) == 1:
+        return found
+    what = f"--point {name} could be {' or '.join(points)}." if points else f"There is no point {name!r} with spans."
+    raise RequestError(what, right=f"Points: {', '.join(dict.fromkeys(run.point_id for run in runs))}.")
+
+
+def _of_run(runs: Sequence[_Traced], number: int | None) -> _Traced:
+    """The run with this number, or the median one of those that are finished, or the last."""
+    from paceline.analyze.study.middle_run import middle_run
+
+    if number is None:
+        middle = middle_run([run.result for run in runs if run.result is not None])
+        return next((run for run in runs if middle is not None and run.number == middle.run), runs[-1])
+    found = next((run for run in runs if run.number == number), None)
+    if found is None:
+        raise RequestError(
+            f"There is no run {number} of {runs[0].point_id} with spans.",
+            right=f"Runs: {', '.join(str(run.number) for run in runs)}.",
+        )
+    return found
+
+
+def _choice(taken: _Traced, runs: Sequence[_Traced], *, median: bool) -> str:
+    """Which run was taken, why, and what else there is."""
+    numbers: dict[str, list[str]] = {}
+    for run in runs:
+        if run is not taken:
+            numbers.setdefault(f"{run.point_id} ({run.label})", []).append(str(run.number))
+    finished = sum(run.point_id == taken.point_id and run.result is not None for run in runs)
+    why = f", the median of {finished} by speed" if median and finished > 1 else ""
+    state = why if taken.result is not None else ", which is not finished"
+    lines = [f"This is run {taken.number} of {taken.point_id} ({taken.label}){state}."]
+    if numbers:
+        lines.append("Others, chosen with --point and --run:")
+        lines += [f"  {point}: run {', '.join(found)}" for point, found in numbers.items()]
+    return "\n".join(lines)

@@ -1,0 +1,152 @@
+"""A script as `__main__`: what `python train.py` and `python -m package.module` do, in a process that runs already."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import io
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, ModuleType, TracebackType
+
+from paceline.errors import RequestError
+
+INTERRUPTED = 130
+_OURS = str(Path(__file__).parent) + os.sep
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a script ended."""
+
+    exit_code: int
+    """As a shell sees it."""
+    error: str | None = None
+    traceback: str | None = None
+
+
+def prepared(script: Path | str, arguments: Sequence[str]) -> tuple[CodeType, ModuleType]:
+    """The code of a file, or of a module by its name, and an empty `__main__` for it; sets sys.argv and sys.path."""
+    return _file(script, arguments) if isinstance(script, Path) else _module(script, arguments)
+
+
+def run_as_main(code: CodeType, main: ModuleType) -> Ending:
+    """Run code to its end, however it ends. `__main__` stays what it is then: threads and exit handlers may need it."""
+    sys.modules["__main__"] = main
+    try:
+        exec(code, vars(main))
+    except SystemExit as asked:
+        return _asked(asked.code)
+    except KeyboardInterrupt as error:
+        return Ending(INTERRUPTED, "KeyboardInterrupt", _shown(error))
+    except BaseException as error:  # noqa: BLE001 - whatever a script raises ends it, and nothing else
+        return Ending(1, f"{type(error).__name__}: {error}", _shown(error))
+    return Ending(0)
+
+
+def _file(script: Path, arguments: Sequence[str]) -> tuple[CodeType, ModuleType]:
+    path = script.absolute()
+    try:
+        with io.open_code(str(path)) as file:
+            source = file.read()
+    except OSError as error:
+        raise RequestError(
+            f"The script {script} cannot be read: {error.strerror}.",
+            right="The probe runs a Python file, or with -m a module.",
+            next="python -m paceline.probe train.py --its --arguments",
+        ) from error
+    main = _empty_main()
+    main.__file__ = str(path)
+    main.__loader__ = importlib.machinery.SourceFileLoader("__main__", str(path))
+    sys.argv = [str(script), *arguments]
+    if not sys.flags.safe_path:  # the first entry is that of how this process was started
+        sys.path[0] = str(path.parent)
+    return _compiled(source, path), main
+
+
+def _module(name: str, arguments: Sequence[str]) -> tuple[CodeType, ModuleType]:
+    spec = _spec(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        name = f"{name}.__main__"
+        spec = _spec(name)
+    code = spec.loader.get_code(name) if spec is not None and hasattr(spec.loader, "get_code") else None  # pyright: ignore
+    if spec is None or code is None:
+        raise RequestError(
+            f"There is no module {name!r} that could be run.",
+            right="With -m goes a module that `python -m` would find from this folder.",
+            next=f"python -m {name}",
+        )
+    main = _empty_main()
+    main.__file__, main.__spec__, main.__loader__, main.__package__ = spec.origin, spec, spec.loader, spec.parent
+    sys.argv = [spec.origin or name, *arguments]
+    return code, main
+
+
+def _spec(name: str) -> importlib.machinery.ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(name)
+    except ModuleNotFoundError:
+        return None
+
+
+def _empty_main() -> ModuleType:
+    main = ModuleType("__main__")
+    vars(main)["__builtins__"] = __builtins__
+    # Without a spec a spawned child runs the file again under another name, as it does for `python train.py`.
+    main.__spec__ = None
+    return main
+
+
+def _compiled(source: bytes, path: Path) -> CodeType:
+    try:
+        return compile(source, str(path), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        raise RequestError(
+            f"{path} is not Python that can be run: {error}.",
+            right="The probe runs a Python file, or with -m a module.",
+            next=f"python {path}",
+        ) from error
+
+
+def _asked(code: object) -> Ending:
+    """What sys.exit was given, as the interpreter understands it."""
+    if code is None:
+        return Ending(0)
+    if isinstance(code, int):
+        return Ending(code & 0xFF)
+    sys.stderr.write(f"{code}\n")
+    return Ending(1, str(code))
+
+
+def _shown(error: BaseException) -> str:
+    """Print what a script raised as the interpreter would, and return it."""
+    _strip(error)
+    sys.excepthook(type(error), error, error.__traceback__)
+    return "".join(traceback.format_exception(error))
+
+
+def _strip(error: BaseException) -> None:
+    """Take the probe's own frames out of the tracebacks of an error and of those that led to it."""
+    waiting, stripped = [error], set[int]()
+    while waiting:
+        each = waiting.pop()
+        if id(each) not in stripped:
+            stripped.add(id(each))
+            each.__traceback__ = _without_ours(each.__traceback__)
+            waiting += [led for led in (each.__cause__, each.__context__) if led is not None]
+
+
+def _without_ours(trace: TracebackType | None) -> TracebackType | None:
+    entries = []
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(_OURS):
+            entries.append(trace)
+        trace = trace.tb_next
+    kept = None
+    for entry in reversed(entries):
+        kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return kept

@@ -1,0 +1,197 @@
+"""Calls of torch that say what a script does: each in a span of its own.
+
+DataLoader: the next batch                   input-wait
+Tensor.backward, torch.autograd.backward     backward
+Optimizer.step                               optimizer, and steps
+Work.wait, blocking collectives              communicate
+torch.save, distributed checkpoint           checkpoint
+init_process_group                           startup, rendezvous
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.compiler import is_compiling
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils.data import DataLoader
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from paceline.probe.hooks.models import Models
+from paceline.probe.hooks.observer import Observer, Seen, watched
+from paceline.probe.hooks.patches import Patches
+from paceline.probe.hooks.steps import Steps
+from paceline.units import counted
+
+
+class Calls:
+    """Watches torch on behalf of one rank."""
+
+    def __init__(
+        self,
+        observer: Observer,
+        steps: Steps,
+        models: Models,
+        joined: Callable[[], None],
+        waited: Callable[[Any], None],
+    ) -> None:
+        """`joined` is called when the script has a process group, `waited` when it has waited for a message."""
+        self._observer = observer
+        self._steps = steps
+        self._models = models
+        self._joined = joined
+        self._waited = waited
+        self._hooks: list[Any] = []
+        self._updating: list[tuple[Any, Seen]] = []
+        self._skipped = 0
+        self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._num_optimizers = 0
+
+    def attach(self, patches: Patches) -> None:
+        """Begin to watch."""
+        patches.replace(_BaseDataLoaderIter, "__next__", self._fetching)
+        patches.replace(DataLoader, "__iter__", self._fetching)
+        patches.replace(torch.autograd, "backward", self._backward)
+        patches.replace(Optimizer, "__init__", self._making)
+        patches.replace(torch.amp.GradScaler, "step", self._scaling)
+        patches.replace(torch, "save", self._around("checkpoint"))
+        self._hooks = [
+            register_optimizer_step_pre_hook(lambda optimizer, args, kwargs: self.about_to_update(optimizer)),
+            register_optimizer_step_post_hook(lambda optimizer, args, kwargs: self.updated(optimizer)),
+        ]
+        patches.when_imported("torch.distributed.checkpoint.state_dict_saver", self._around_saving(patches))
+        if dist.is_available():
+            self._attach_distributed(patches)
+
+    def detach(self) -> None:
+        """Take the optimizers' hooks back; the patches undo the rest."""
+        for hook in self._hooks:
+            hook.remove()
+
+    def notes(self) -> None:
+        """Say what was skipped, and how many optimizers have stepped."""
+        if self._num_optimizers:
+            self._observer.recognise(counted(self._num_optimizers, "optimizer"))
+        if self._skipped:
+            skipped = counted(self._skipped, "update")
+            self._observer.note(f"GradScaler skipped {skipped}: what led to it is part of the step that followed.")
+
+    def about_to_update(self, optimizer: Any) -> None:
+        """An optimizer's step begins; one that it makes another optimizer take is part of it."""
+        if is_compiling():
+            return
+        if self._updating and self._updating[-1][0] is optimizer:  # the last time ended in an error
+            self._updating.pop()[1].__exit__(None, None, None)
+        if not self._observer.sees("optimizer"):
+            return
+        self._models.trained_by(optimizer)
+        self._steps.about_to_update(optimizer)
+        seen = self._observer.span("optimizer")
+        seen.__enter__()
+        self._updating.append((optimizer, seen))
+
+    def updated(self, optimizer: Any) -> None:
+        """An optimizer's step is over."""
+        if is_compiling() or not self._updating or self._updating[-1][0] is not optimizer:
+            return
+        _, seen = self._updating.pop()
+        seen.__exit__(None, None, None)
+        if optimizer not in self._optimizers:
+            self._optimizers.add(optimizer)
+            self._num_optimizers += 1
+        if not self._steps.passed_a_model:
+            self._models.look_deeper()
+        self._steps.updated(optimizer)
+
+    def _making(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def __init__(optimizer: Any, /, *args: Any, **kwargs: Any) -> None:
+            original(optimizer, *args, **kwargs)
+            if self._observer.sees("optimizer"):
+                self._steps.made(optimizer)
+                self._models.trained_by(optimizer)
+
+        return __init__
+
+    def _scaling(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def step(scaler: Any, /, *args: Any, **kwargs: Any) -> Any:
+            updates = self._steps.updates
+            result = original(scaler, *args, **kwargs)
+            if not self._observer.silent:
+                self._observer.recognise("GradScaler")
+                self._skipped += updates == self._steps.updates
+            return result
+
+        return step
+
+    def _fetching(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def fetch(source: Any, /) -> Any:
+            if not self._observer.sees("input-wait"):
+                return original(source)
+            self._observer.recognise("DataLoader")
+            self._steps.asked_for_a_batch()
+            with self._observer.span("input-wait"):
+                return original(source)
+
+        return fetch
+
+    def _backward(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def backward(*args: Any, **kwargs: Any) -> None:
+            if is_compiling() or not self._observer.sees("backward"):
+                return original(*args, **kwargs)
+            self._steps.begin()
+            with self._observer.span("backward"):
+                return original(*args, **kwargs)
+
+        return backward
+
+    def _around(self, kind: str) -> Callable[[Any], Any]:
+        return lambda original: watched(self._observer, kind, original)
+
+    def _around_saving(self, patches: Patches) -> Callable[[ModuleType], None]:
+        def attach(module: ModuleType) -> None:
+            for name in ("save", "async_save"):
+                patches.replace(module, name, self._around("checkpoint"))
+
+        return attach
+
+    def _attach_distributed(self, patches: Patches) -> None:
+        from torch._C._distributed_c10d import Work
+        from torch.distributed import _functional_collectives, device_mesh, distributed_c10d
+
+        patches.replace(Work, "wait", self._waiting)
+        patches.replace(_functional_collectives.AsyncCollectiveTensor, "trigger_wait", self._around("communicate"))
+        joining = self._joining(distributed_c10d.init_process_group)
+        for module in (distributed_c10d, dist, device_mesh):
+            patches.replace(module, "init_process_group", lambda original: joining)
+
+    def _waiting(self, original: Any) -> Any:
+        waiting = watched(self._observer, "communicate", original)
+
+        @functools.wraps(original)
+        def wait(work: Any, /, *args: Any, **kwargs: Any) -> Any:
+            result = waiting(work, *args, **kwargs)
+            self._waited(work)
+            return result
+
+        return wait
+
+    def _joining(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def init_process_group(*args: Any, **kwargs: Any) -> None:
+            if not self._observer.sees("startup"):
+                return original(*args, **kwargs)
+            with self._observer.span("startup", "rendezvous"):
+                original(*args, **kwargs)
+            self._joined()
+
+        return init_process_group

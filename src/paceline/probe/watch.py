@@ -1,0 +1,108 @@
+"""Watch: everything that sees what a script does, put in place and taken away again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch.distributed as dist
+
+from paceline.probe.collectives import Untold, watch_collectives
+from paceline.probe.hooks.calls import Calls
+from paceline.probe.hooks.keras import attach_keras
+from paceline.probe.hooks.models import Models
+from paceline.probe.hooks.observer import Observer
+from paceline.probe.hooks.patches import Patches
+from paceline.probe.hooks.steps import Steps
+from paceline.probe.recorder import Recorder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What was seen of a script, when it is over."""
+
+    steps: int
+    samples: int | None
+    timed_samples: int | None
+    timed_from_ns: int | None
+    timed_to_ns: int | None
+    device: str
+    found: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+class Watch:
+    """The probe in a process that runs a script."""
+
+    def __init__(self, recorder: Recorder, joined: Callable[[], None] | None = None) -> None:
+        """Begin; `joined` is called when the script has joined its process group."""
+        self._observer = Observer(recorder)
+        self._steps = Steps(self._observer, recorder.clock_ns())
+        self._models = Models(self._observer, self._steps)
+        untold = Untold(recorder)
+        self._calls = Calls(self._observer, self._steps, self._models, self._joined, untold.waited)
+        self._told = joined
+        self._patches = Patches()
+        self._models.attach(self._patches)
+        self._calls.attach(self._patches)
+        attach_keras(self._patches, self._observer, self._models, self._calls)
+        self._collectives = watch_collectives(recorder, untold) if dist.is_available() else None
+        self.rank: int | None = None
+        self.size: int | None = None
+        self.backend = "none"
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing is recorded: in a process that the script forked, and after the end."""
+        return self._observer.silent
+
+    def end(self) -> Sight:
+        """Take everything away; what was seen."""
+        self._steps.close()
+        self._calls.notes()
+        self._say_what_is_missing()
+        self._observer.silence()
+        self._calls.detach()
+        self._models.detach()
+        self._patches.undo()
+        if self._collectives is not None:
+            self._collectives._destroy()
+        steps = self._steps
+        return Sight(
+            steps=steps.taken,
+            samples=steps.samples,
+            timed_samples=steps.timed_samples,
+            timed_from_ns=steps.timed[0],
+            timed_to_ns=steps.timed[1],
+            device=self._models.device,
+            found=tuple(self._observer.found),
+            notes=tuple(self._observer.notes),
+        )
+
+    def _joined(self) -> None:
+        if self.rank is not None:
+            return  # it has left its group, and joins another: it keeps its number
+        self.rank, self.size, self.backend = dist.get_rank(), dist.get_world_size(), dist.get_backend()
+        if self._told is not None:
+            self._told()
+
+    def _say_what_is_missing(self) -> None:
+        steps, note = self._steps, self._observer.note
+        if not steps.taken:
+            note(
+                "No steps were found: no optimizer of torch.optim, or of Keras, took a step in this process. What the "
+                "script did is in the trace as far as it is known, and counts as `other` beyond that."
+            )
+            return
+        if not self._models.seen:
+            note(
+                "No forward pass was found: no module that owns what the optimizers train was called from outside a "
+                "compiled function. Forward passes count as `other`, and samples are not known."
+            )
+        elif steps.samples is None and steps.timed_samples is None:
+            note(
+                "How many samples a step has is not known: a model was called without a tensor, or called again "
+                "within one step of its optimizer."
+            )
+        if self._models.device == "cuda":
+            note("The kinds within a step are not measured on a GPU: they are the times of queueing its work.")

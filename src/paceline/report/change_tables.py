@@ -1,0 +1,229 @@
+"""Tables of a comparison: what differed beforehand, times, parts, efficiencies, messages, accuracies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from paceline.records.changes import Change, Difference, MessageChange, Versus
+from paceline.records.results import Interval
+from paceline.report.tables import NONE, Cell, Table, interval_cell
+from paceline.units import bytes_text, counted, number_text, percent_text
+
+_MOST_MESSAGES = 6
+_UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
+
+
+def differences_table(differences: Sequence[Difference]) -> Table:
+    """What A and B do not have in common, whatever was measured."""
+    rows = tuple((Cell(each.name), Cell(each.a or NONE), Cell(each.b or NONE)) for each in differences)
+    columns = ("", "A", "B")
+    return Table(caption="What differs before anything is measured", columns=columns, rows=rows, words=columns)
+
+
+def times_table(changes: Sequence[Change], unit: str) -> Table:
+    """One row a pair: the time of A and of B, their ratio, and what the test says."""
+    own = [change for change in changes if change.unit == unit]
+    scale, factor = _scale(max(max(change.time_s.a.median, change.time_s.b.median) for change in own))
+    rows = tuple(
+        (
+            Cell(change.label),
+            Cell(_sizes(change)),
+            interval_cell(change.time_s.a, factor),
+            interval_cell(change.time_s.b, factor),
+            interval_cell(change.time_s.change),
+            Cell(p_text(change.time_s)),
+            Cell(_verdict(change)),
+        )
+        for change in own
+    )
+    return Table(
+        caption=f"Time per {unit}: medians over {' or '.join(dict.fromkeys(map(_values, own)))}",
+        columns=("", "values", f"A ({scale})", f"B ({scale})", "B ÷ A", "p", "verdict"),
+        rows=rows,
+        footnotes=tuple(filter(None, (_interval_note(own), *dict.fromkeys(map(_block_note, own))))),
+        words=("", "values", "verdict"),
+    )
+
+
+def parts_table(change: Change) -> Table:
+    """One row a kind of the ledger: they sum to the last."""
+    a_s, b_s = change.time_s.a.median, change.time_s.b.median
+    scale, factor = _scale(max(a_s, b_s))
+    decimals = _decimals(max(a_s, b_s) * factor)
+
+    def row(name: str, first_s: float, second_s: float, change_s: Interval | None, share: float) -> tuple[Cell, ...]:
+        times = (Cell(f"{value_s * factor:,.{decimals}f}") for value_s in (first_s, second_s))
+        more = Cell(_signed((second_s - first_s) * factor, decimals), _signed_interval(change_s, factor, decimals))
+        return (Cell(name), *times, more, Cell(_signed(share * 100, 1)))
+
+    rows = [
+        row(part.kind, part.a_s or 0.0, part.b_s or 0.0, part.change_s, part.share or 0.0)
+        for part in change.parts
+        if round(max(part.a_s or 0.0, part.b_s or 0.0) * factor, decimals) > 0
+    ]
+    if rows:
+        rows.append(row(f"whole {change.unit}", a_s, b_s, None, b_s / a_s - 1))
+    missing = [part.kind for part in change.parts if part.a_s is None]
+    return Table(
+        caption=f"Where it comes from with {change.label}: time per {change.unit} by kind, mean over ranks, of the "
+        f"median {'run' if change.over == 'runs' else 'block'} of each",
+        columns=("kind", f"A ({scale})", f"B ({scale})", f"B − A ({scale})", "points of A's time"),
+        rows=tuple(rows),
+        footnotes=(f"Not measured, and in other: {', '.join(missing)}.",) if missing and rows else (),
+        words=("kind",),
+    )
+
+
+def efficiencies_table(change: Change) -> Table:
+    """The efficiency tree on both sides."""
+    rows = tuple(
+        (
+            Cell(name.replace("_", " ")),
+            Cell(percent_text(found.a.median)),
+            Cell(percent_text(found.b.median)),
+            _points_cell(found.change, 1),
+            Cell(_told(found)),
+        )
+        for name, found in change.efficiencies.items()
+        if min(found.a.low, found.b.low) < 1  # where nothing is lost there is nothing to compare
+    )
+    return Table(
+        caption=f"Efficiencies with {change.label}",
+        columns=("", "A", "B", "B − A (points)", "verdict"),
+        rows=rows,
+        words=("", "verdict"),
+    )
+
+
+def messages_table(change: Change) -> Table:
+    """Messages by operation and size, those with the most bytes."""
+    shown = [row for row in change.messages if row.main][:_MOST_MESSAGES]
+    left = len(change.messages) - len(shown)
+    return Table(
+        caption=f"Messages with {change.label}, most bytes first: how many in a step, and bus bandwidth",
+        columns=("operation", "size", "in a step", "A (MB/s)", "B (MB/s)", "B ÷ A", "verdict"),
+        rows=tuple(map(_message_row, shown)),
+        footnotes=(f"{counted(left, 'more row')} of the table: --json.",) if left else (),
+        keys=2,
+        words=("operation", "verdict"),
+    )
+
+
+def accuracy_table(changes: Sequence[Change]) -> Table:
+    """Test accuracy of both sides, a row a pair."""
+    rows = tuple(
+        (
+            Cell(change.label),
+            _percent_cell(found.a),
+            _percent_cell(found.b),
+            _points_cell(found.change, 2),
+            Cell(p_text(found)),
+            Cell(_told(found)),
+        )
+        for change in changes
+        if (found := change.accuracy) is not None
+    )
+    return Table(
+        caption="Test accuracy: medians over runs",
+        columns=("", "A", "B", "B − A (points)", "p", "verdict"),
+        rows=rows,
+        words=("", "verdict"),
+    )
+
+
+def _message_row(row: MessageChange) -> tuple[Cell, ...]:
+    speed = row.bandwidth
+    often = [number_text(row.a_per_step), number_text(row.b_per_step)]
+    return (
+        Cell(f"{row.operation.strip('_')} {row.dtype or ''}".strip()),
+        Cell(bytes_text(row.payload_bytes)),
+        Cell(often[0] if often[0] == often[1] else " → ".join(often)),
+        Cell(NONE if speed is None else number_text(speed.a.median / 1e6)),
+        Cell(NONE if speed is None else number_text(speed.b.median / 1e6)),
+        Cell(NONE) if speed is None else interval_cell(speed.change),
+        Cell(NONE if speed is None else _told(speed)),
+    )
+
+
+def _scale(longest_s: float) -> tuple[str, float]:
+    """The unit in which the longest of several times has at least one digit before the point."""
+    return next((unit for unit in _UNITS if longest_s * unit[1] >= 1), _UNITS[-1])
+
+
+def _decimals(largest: float) -> int:
+    """Decimals that leave four digits of the largest of several figures."""
+    return max(0, 3 - math.floor(math.log10(largest))) if largest > 0 else 0
+
+
+def _sizes(change: Change) -> str:
+    """How many values each side has: `5 and 5 runs`, `20 and 20 blocks`."""
+    return f"{change.time_s.a.n} and {change.time_s.b.n} {_values(change).split()[0]}"
+
+
+def _block_note(change: Change) -> str:
+    """How long the blocks are: so long that one is as good as independent of the next."""
+    if len(change.block_steps) < 2:
+        return ""
+    first, second = change.block_steps
+    return f"A block is {counted(first, 'step')} of A, {counted(second, 'step')} of B: neighbouring steps are alike."
+
+
+def _values(change: Change) -> str:
+    return "runs" if change.over == "runs" else "blocks of steps"
+
+
+def _interval_note(changes: Sequence[Change]) -> str:
+    """What the brackets and p are."""
+    coverages = [change.time_s.change.coverage for change in changes]
+    known = [coverage for coverage in coverages if coverage is not None]
+    notes = []
+    if known:
+        notes.append(f"[ ] of B ÷ A is an interval that holds with {percent_text(min(known))} confidence.")
+    if len(known) < len(coverages):
+        notes.append("With fewer than four values on a side it is the range of all pairs.")
+    if len(known) > 1:
+        notes.append(f"p is corrected for {len(known)} tests.")
+    return " ".join(notes)
+
+
+def p_text(found: Versus) -> str:
+    """The corrected p with the digits that matter."""
+    return "<0.0001" if found.p_adjusted < 1e-4 else number_text(found.p_adjusted, 2)
+
+
+def _verdict(change: Change) -> str:
+    if change.time_s.real:
+        return "slower" if change.time_s.change.median > 1 else "faster"
+    return _told(change.time_s)
+
+
+def _told(found: Versus) -> str:
+    """real, or that the two cannot be told apart, or that there was nothing to test."""
+    if found.real:
+        return "real"
+    return "not tested" if found.change.coverage is None else "undecided"
+
+
+def _points_cell(interval: Interval, decimals: int) -> Cell:
+    """A difference of fractions in percentage points, and its interval beside it."""
+    return Cell(_signed(interval.median * 100, decimals), _signed_interval(interval, 100, decimals))
+
+
+def _signed_interval(interval: Interval | None, factor: float, decimals: int) -> str:
+    if interval is None or interval.n == 1:
+        return ""
+    return f"[{_signed(interval.low * factor, decimals)}, {_signed(interval.high * factor, decimals)}]"
+
+
+def _signed(value: float, decimals: int) -> str:
+    """A difference with its sign; 0 where its digits are zeros."""
+    text = f"{abs(value):,.{decimals}f}"
+    if not float(text.replace(",", "")):
+        return "0"
+    return f"{'−' if value < 0 else '+'}{text}"
+
+
+def _percent_cell(interval: Interval) -> Cell:
+    beside = "" if interval.n == 1 else f"[{interval.low * 100:.1f}, {interval.high * 100:.1f}]"
+    return Cell(percent_text(interval.median), beside)

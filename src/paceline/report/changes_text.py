@@ -1,0 +1,139 @@
+"""Changes as text for a terminal: what differed beforehand, what changed, what of that is real, where it comes from."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+
+from paceline.records.changes import Change, Changes, Compared, Versus
+from paceline.report.change_tables import (
+    accuracy_table,
+    differences_table,
+    efficiencies_table,
+    messages_table,
+    p_text,
+    parts_table,
+    times_table,
+)
+from paceline.report.phrases import around
+from paceline.report.tables import Table
+from paceline.report.text import table_text
+from paceline.units import counted, interval_text, number_text
+
+_MOST_PARTS = 4
+_TIMES_FROM = 2
+"""From this ratio on nobody thinks in per cent."""
+_SMALLEST_PART = 0.005
+"""Of A's time: less is not worth a word."""
+
+
+def render(found: Changes, *, width: int = 100, color: bool = False) -> str:
+    """The comparison as text of at most `width` columns."""
+    blocks = [_heading("A", found.a) + "\n" + _heading("B", found.b)]
+    tables: list[Table] = [differences_table(found.differences)]
+    tables += [times_table(found.changes, unit) for unit in dict.fromkeys(change.unit for change in found.changes)]
+    blocks += _table_blocks(tables, width, color)
+    blocks += [_wrapped((sentence(change), *change.notes), width) for change in found.changes]
+    for change in _shown(found.changes):
+        shown = (parts_table(change), efficiencies_table(change), messages_table(change))
+        blocks += _table_blocks(shown, width, color)
+        if change.gap:
+            blocks.append(_wrapped([change.gap], width))
+    blocks += _table_blocks([accuracy_table(found.changes)], width, color)
+    left = [
+        f"Only in {side}: {'; '.join(labels)}." for side, labels in (("A", found.only_a), ("B", found.only_b)) if labels
+    ]
+    blocks.append(_wrapped((*left, *found.notes), width))
+    return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def sentence(change: Change) -> str:
+    """The answer at one pair: by how much B is slower or faster, whether that is real, and through which kinds."""
+    where, per = f"with {change.label}", f"per {change.unit}"
+    ratio = change.time_s.change
+    if not change.time_s.real:
+        longer = f"B takes {number_text(ratio.median)} times as long {per} {around(ratio)}"
+        if ratio.coverage is None:
+            few = "runs" if change.over == "runs" else "blocks of steps"
+            return f"{where[0].upper()}{where[1:]} {longer}: too few {few} to call that a difference."
+        text = f"{where[0].upper()}{where[1:]} A and B cannot be told apart: {longer}"
+        return f"{text}, p {p_text(change.time_s)}{_unseen(change)}."
+    if ratio.median >= _TIMES_FROM:
+        text = f"B takes {interval_text(ratio.median, ratio.low, ratio.high, 2)} times as long {per} {where}"
+    else:
+        word = "slower" if ratio.median > 1 else "faster"
+        text = f"B is {percent_interval(change.time_s)} {word} {per} {where}"
+    parts = _named_parts(change)
+    return f"{text}: {', '.join(parts)}." if parts else f"{text}."
+
+
+def percent_interval(found: Versus) -> str:
+    """`18 % [15, 21]`, of A's time, without a sign."""
+    ratio = found.change
+    ends = sorted(abs(end - 1) * 100 for end in (ratio.low, ratio.high))
+    figure = abs(ratio.median - 1) * 100
+    decimals = 0 if figure >= 10 else 1
+    return f"{figure:.{decimals}f} % [{ends[0]:.{decimals}f}, {ends[1]:.{decimals}f}]"
+
+
+def _named_parts(change: Change) -> list[str]:
+    """The kinds that clearly changed, the largest first, and what is left: `+12 points comm-wait`, `+5 input-wait`."""
+    clear = [
+        part
+        for part in change.parts
+        if part.change_s is not None
+        and part.share is not None
+        and not part.change_s.low <= 0 <= part.change_s.high
+        and abs(part.share) >= _SMALLEST_PART
+    ]
+    named = sorted(clear, key=lambda part: -abs(part.share or 0.0))[:_MOST_PARTS]
+    if not named:
+        return []
+    rest = sum(part.share or 0.0 for part in change.parts) - sum(part.share or 0.0 for part in named)
+    shares = [(part.kind, part.share or 0.0) for part in named]
+    shares += [("the rest", rest)] if abs(rest) >= _SMALLEST_PART else []
+    return [
+        f"{points_text(share)}{' points' if not index else ''} {kind}" for index, (kind, share) in enumerate(shares)
+    ]
+
+
+def points_text(share: float) -> str:
+    """A share of A's time as percentage points with a sign: `+12`, `−0.8`."""
+    points = share * 100
+    text = f"{abs(points):.0f}" if abs(points) >= 9.95 else f"{abs(points):.1f}"
+    return ("−" if points < 0 else "+") + text if float(text) else "0"
+
+
+def _unseen(change: Change) -> str:
+    """What may be there all the same."""
+    if change.smallest_seen is None:
+        return ""
+    return f"; less than {number_text(change.smallest_seen * 100, 2)} % would not have been seen"
+
+
+def _heading(letter: str, side: Compared) -> str:
+    when = ""
+    if side.first_at:
+        first, last = (_minute(instant) for instant in (side.first_at, side.last_at or side.first_at))
+        when = f", {first}" + (f" to {last}" if last != first else "")
+    runs = f" of {counted(side.runs, 'finished run')}" if side.what == "study" else ""
+    return f"{letter}  {side.name}: a {side.what}{runs}{when}"
+
+
+def _minute(instant: str) -> str:
+    return instant[:16].replace("T", " ")
+
+
+def _shown(changes: tuple[Change, ...]) -> list[Change]:
+    """Those whose parts are shown: the real ones, or the last where none is."""
+    return [change for change in changes if change.time_s.real] or list(changes[-1:])
+
+
+def _table_blocks(tables: Iterable[Table], width: int, color: bool) -> list[str]:
+    return [
+        f"{table.caption}\n{table_text(table, width=width, color=color).rstrip()}" for table in tables if table.rows
+    ]
+
+
+def _wrapped(sentences: Iterable[str], width: int) -> str:
+    return "\n".join(textwrap.fill(each, width, break_long_words=False, break_on_hyphens=False) for each in sentences)

@@ -1,0 +1,157 @@
+"""The matrix of a run as a table with shades: what went from each rank to each other, ranks of a host side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+
+from paceline.records.anatomy import Anatomy, Exchange
+from paceline.report.tables import NONE
+from paceline.units import bytes_text, counted, duration_text
+
+_MOST_PROCESSES = 64
+_MOST_WITH_FIGURES = 12
+"""Columns that still have room for a figure in every cell; with more there are shades alone."""
+_MOST_NUMBERED = 20
+"""Columns that still have room for a number each; with more, every eighth has one."""
+Value = Callable[[Exchange], float | None]
+"""What a cell is about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shade:
+    """One cell: from the process of its row to that of its column."""
+
+    text: str
+    about: str
+    """The same in a sentence."""
+    level: float
+    """How dark: 1 for the largest of the matrix."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """Shades by sender (rows) and receiver (columns)."""
+
+    title: str
+    caption: str
+    names: tuple[str, ...]
+    """Of the processes, in the order of rows and columns."""
+    places: tuple[str, ...]
+    """The host of each; empty where there is one, or they are not known."""
+    rows: tuple[tuple[Shade | None, ...], ...]
+    """None where nothing went from one to the other."""
+    figures: bool
+    """Whether cells have room for their text."""
+
+
+def matrices(run: Anatomy, hosts: Sequence[str]) -> tuple[Matrix, ...]:
+    """Payload and time from rank to rank; empty where nothing was sent."""
+    if not run.matrix:
+        return ()
+    whole = sorted({number for cell in run.matrix for number in (cell.source, cell.target)} | set(range(run.ranks)))
+    places = {rank: host for rank, host in enumerate(hosts)} if len(set(hosts)) > 1 else {}
+    met = list(dict.fromkeys(hosts))
+    by_host = sorted(whole, key=lambda number: (met.index(places[number]) if number in places else len(met), number))
+    order = by_host[:_MOST_PROCESSES]
+    estimated = any(cell.estimated for cell in run.matrix)
+    note = (
+        " Estimated (≈) where collectives are in it: what a backend sends for one is not seen, and is divided as the "
+        "usual algorithm would, a ring for an all-reduce."
+        if estimated
+        else ""
+    )
+    if len(order) < len(whole):
+        note += f" The first {len(order)} of {len(whole)} processes."
+
+    def matrix(title: str, caption: str, value: Value, text: Callable[[float], str]) -> Matrix:
+        return Matrix(
+            title=title,
+            caption=caption + note,
+            names=tuple(_name(number, run.ranks) for number in order),
+            places=tuple(places.get(number, "servers") for number in order) if places else (),
+            rows=_rows(run.matrix, order, run.ranks, value, text),
+            figures=len(order) <= _MOST_WITH_FIGURES,
+        )
+
+    return (
+        matrix("Payload between ranks", "Bytes from the rank of a row to that of a column.", _payload, bytes_text),
+        matrix(
+            "Time between ranks",
+            "How long these messages were under way after all sides had issued them; those that overlap count each.",
+            _seconds,
+            duration_text,
+        ),
+    )
+
+
+def _rows(
+    cells: Sequence[Exchange],
+    order: Sequence[int],
+    ranks: int,
+    value: Value,
+    text: Callable[[float], str],
+) -> tuple[tuple[Shade | None, ...], ...]:
+    by_pair = {(cell.source, cell.target): cell for cell in cells}
+    most = max((found for cell in cells if (found := value(cell)) is not None), default=0.0)
+
+    def shade(source: int, target: int) -> Shade | None:
+        cell = by_pair.get((source, target))
+        if cell is None:
+            return None
+        found = value(cell)
+        shown = NONE if found is None else ("≈ " if cell.estimated else "") + text(found)
+        sent = counted(cell.messages, "message")
+        about = f"{_name(source, ranks)} to {_name(target, ranks)}: {shown}, {sent}"
+        return Shade(text=shown, about=about, level=round((found or 0.0) / most, 3) if most else 0.0)
+
+    return tuple(tuple(shade(source, target) for target in order) for source in order)
+
+
+def _payload(cell: Exchange) -> float:
+    return float(cell.payload_bytes)
+
+
+def _seconds(cell: Exchange) -> float | None:
+    return cell.seconds
+
+
+def _name(number: int, ranks: int) -> str:
+    return f"rank {number}" if number < ranks else f"server {number}"
+
+
+def matrix_html(matrix: Matrix) -> str:
+    """The matrix as a table; what a shade stands for is written in it, or shown when it is pointed at."""
+    every = 1 if len(matrix.names) <= _MOST_NUMBERED else 8
+    head = "".join(
+        f'<th scope="col">{escape(_short(name, matrix)) if index % every == 0 else ""}</th>'
+        for index, name in enumerate(matrix.names)
+    )
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name)}</th>{"".join(_cell(shade, matrix.figures) for shade in row)}</tr>'
+        for name, row in zip(matrix.names, matrix.rows, strict=True)
+    )
+    spans = [(place, len(list(own))) for place, own in groupby(matrix.places)]
+    hosts = "".join(f'<th scope="colgroup" colspan="{count}">{escape(place)}</th>' for place, count in spans)
+    above = f'<tr><td class="corner"></td>{hosts}</tr>' if hosts else ""
+    kind = "figures" if matrix.figures else "shades" if every == 1 else "shades dense"
+    return (
+        f'<figure class="card matrix"><h3>{escape(matrix.title)}</h3>'
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(matrix.title)}"><table class="{kind}">'
+        f'<thead>{above}<tr><td class="corner">from ↓ to →</td>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+        f"<figcaption>{escape(matrix.caption)}</figcaption></figure>"
+    )
+
+
+def _short(name: str, matrix: Matrix) -> str:
+    return name if matrix.figures else name.removeprefix("rank ").replace("server ", "s")
+
+
+def _cell(shade: Shade | None, figures: bool) -> str:
+    if shade is None:
+        return "<td></td>"
+    dark = " dark" if shade.level > 0.55 else ""
+    text = escape(shade.text) if figures else ""
+    return f'<td class="shade{dark}" style="--level:{shade.level:.3f}" title="{escape(shade.about)}">{text}</td>'

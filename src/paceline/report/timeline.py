@@ -1,0 +1,120 @@
+"""The timeline of a run for the page: what assets/timeline.js draws, and what stands around it.
+
+The columns of a Picture travel as base64 of their bytes: a part takes 13 of them, whatever its instants are.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, replace
+from html import escape
+from typing import Any
+
+from paceline.records.picture import PICTURE_KINDS, MessageLabel, Picture
+from paceline.report.legend import KIND_STYLES, Key, kind_key, legend_html
+from paceline.units import bytes_text, count_text, duration_text, seconds
+
+_COLUMNS = ("start", "kind", "step", "ref", "bundles", "issued", "gathered", "completed", "label", "steps_at", "steps")
+_ACTS = (
+    ("in", "+", "Zoom in"),
+    ("out", "−", "Zoom out"),
+    ("loop", "Steps", "Show the steps"),
+    ("whole", "Whole run", "Show the whole run"),
+    ("full", "In full", "Show the next stretch that is in full"),
+)
+_LABELS = {"message": "message, wait not known"}
+_HOW = (
+    "Drag to move; click into it and turn the wheel, or hold Ctrl and turn it, to zoom; double-click for the whole "
+    "run. With the keyboard: arrows, + and −, Home."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """A run as a picture that a reader can go into."""
+
+    title: str
+    caption: str
+    keys: tuple[Key, ...]
+    labels: tuple[str, ...]
+    """What the messages of the picture are, by number."""
+    picture: Picture
+
+
+def timeline(title: str, picture: Picture) -> Timeline | None:
+    """The timeline of a run; None where its picture is empty."""
+    if not picture.lanes or not picture.window:
+        return None
+    present = set(picture.kind.tobytes())
+    kinds = [kind for code, kind in enumerate(PICTURE_KINDS) if code in present and kind in KIND_STYLES]
+    return Timeline(
+        title=title,
+        caption=_caption(picture),
+        keys=tuple(replace(kind_key(kind), label=_LABELS.get(kind, kind)) for kind in kinds),
+        labels=tuple(_label_text(label) for label in picture.labels),
+        picture=picture,
+    )
+
+
+def timeline_object(timeline: Timeline) -> dict[str, Any]:
+    """What the page's script is told, as JSON has it."""
+    picture = timeline.picture
+    columns = {name: base64.b64encode(getattr(picture, name).tobytes()).decode() for name in _COLUMNS}
+    kinds = [(kind, *KIND_STYLES.get(kind, ("", ""))) for kind in PICTURE_KINDS]
+    return columns | {
+        "tick": picture.tick_ns,
+        "window": picture.window,
+        "loop": list(picture.loop),
+        "in_full": [list(stretch) for stretch in picture.in_full],
+        "clock_error": picture.clock_error_ns,
+        "merged_below": picture.merged_below_ns,
+        "lanes": [[lane.rank, lane.row, lane.first, lane.count] for lane in picture.lanes],
+        "hosts": list(picture.hosts),
+        "labels": list(timeline.labels),
+        "kinds": [{"name": name, "color": color, "pattern": pattern} for name, color, pattern in kinds],
+    }
+
+
+def timeline_html(timeline: Timeline, number: int) -> str:
+    """The place where the script draws it; everything that it shows is in the tables as sums."""
+    title = escape(timeline.title)
+    acts = _ACTS if timeline.picture.in_full else _ACTS[:-1]
+    buttons = "".join(
+        f'<button type="button" data-act="{act}" aria-label="{about}">{text}</button>' for act, text, about in acts
+    )
+    return (
+        f'<figure class="card timeline" data-timeline="{number}"><div class="plot-head"><h3>Timeline: {title}</h3>'
+        f'<span class="acts"><output></output>{buttons}</span></div>'
+        f'<div class="lanes"><canvas data-lanes tabindex="0" role="application" aria-roledescription="timeline" '
+        f'aria-label="{escape(f"Timeline of {timeline.title}. {timeline.caption}")}"></canvas>'
+        f'<canvas data-overview aria-hidden="true"></canvas></div>'
+        f'<div class="tip card" role="status" hidden></div>{legend_html(timeline.keys)}'
+        f'<figcaption>{escape(timeline.caption)} <span class="how">{_HOW}</span></figcaption></figure>'
+    )
+
+
+def _caption(picture: Picture) -> str:
+    drawn = len({lane.rank for lane in picture.lanes})
+    parts = ["What each rank's main thread did, and below it the messages that it had under way."]
+    if drawn < picture.ranks:
+        parts.append(f"{count_text(drawn)} of {count_text(picture.ranks)} ranks.")
+    if picture.merged_below_ns:
+        below = duration_text(seconds(picture.merged_below_ns))
+        parts.append(
+            f"{count_text(picture.shown)} of {count_text(picture.parts)} parts are shown one by one; those shorter "
+            f"than {below} are merged: there a lane shows the share of each kind, not their order. "
+            f"{len(picture.in_full)} stretches are in full, marked below the overview."
+        )
+    if picture.clock_error_ns:
+        error = duration_text(seconds(picture.clock_error_ns))
+        parts.append(f"Instants of different ranks may be misplaced against each other by up to {error}.")
+    return " ".join(parts)
+
+
+def _label_text(label: MessageLabel) -> str:
+    """`allreduce_, 2.8 MB of float32, group 0`."""
+    carried = "" if label.payload_bytes is None else bytes_text(label.payload_bytes)
+    payload = f"{carried} of {label.dtype}" if carried and label.dtype else carried
+    peer = "" if label.peer is None else f"peer {label.peer}"
+    group = f"group {label.group}" if label.group else ""
+    return ", ".join(filter(None, (label.operation, payload, peer, group)))

@@ -1,0 +1,3 @@
+"""Lies beside the script, which imports it."""
+
+WIDTH = 8
