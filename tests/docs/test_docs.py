@@ -239,7 +239,7 @@ def test_every_kind_of_the_ledger_is_defined() -> None:
 
 
 def test_every_finding_is_explained_and_no_other() -> None:
-    source = "".join(path.read_text() for path in sorted((SOURCE / "analyze").glob("findings*.py")))
+    source = "".join(path.read_text() for path in sorted((SOURCE / "analyze").rglob("findings*.py")))
     written = re.findall(r'name="([a-z-]+)"', source)
     assert sorted(names(row[0])[0] for row in table(section("measuring.md", "Findings"))) == sorted(written)
 
