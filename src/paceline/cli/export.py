@@ -74,7 +74,7 @@ def export(
         paceline export runs/digits --format chrome --out digits.json.gz
         paceline export runs/digits --format parquet
     """
-    from paceline.records.whole_file import whole_file
+    from paceline.records.codec import whole_file
 
     if format not in FORMATS:
         raise _unknown(format)

@@ -6,6 +6,7 @@ sees the old contents or the new ones, after a kill or a power cut too.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import errno
 import json
@@ -13,9 +14,9 @@ import os
 import secrets
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from paceline.errors import FolderError, StorageError
 
@@ -24,12 +25,19 @@ Record = TypeVar("Record")
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Put `data` at `path` whole or not at all, and on the disk before returning."""
+    with whole_file(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """The same for what memory cannot hold: a file to write to, which takes its place when the block ends."""
     try:
         make_folder(path.parent)
         temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
         try:
             with temporary.open("xb") as file:
-                file.write(data)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
