@@ -55,6 +55,9 @@ faults: venv
 bench: venv engines
 	$(BIN)/python -m bench --write
 	$(BIN)/python -m bench.engines --write
+	$(BIN)/python -m bench.overhead --write
+	$(BIN)/python -m bench.faults --write
+	$(BIN)/python -m bench.analysis --write
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -9,35 +9,42 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.claims import Claim, machine_lines, ratio_text, table
-from paceline.analyze.study.stats import ratio_interval
+from paceline.analyze.study.stats import median_interval
 from paceline.data.store import prepare
 from paceline.identity import local_environment
+from paceline.records.results import Interval
 from paceline.records.study import DataSettings
 
 ROOT = Path(__file__).parents[1]
 PATIENCE_S = 1800
-BLOCK = 30
-"""Steps of one block: more than a second, so that counters are sampled in it."""
+BLOCK = 4
+"""Steps: a quarter of a second."""
+SAMPLE_EVERY_S = 0.2
+"""Counters are sampled five times as often as in a run, so that every block has its share."""
 MOST = 1.01
 """One per cent of a step."""
+PROFILED = 10
+"""torch.profiler takes seconds to start and stop: it has so many times fewer rounds."""
 
 
-def ranks(data: Path, size: int, rounds: int) -> list[dict[str, dict[str, list[float]]]]:
+def ranks(data: Path, size: int, rounds: int, *ways: str) -> list[dict[str, dict[str, list[float]]]]:
     """What every rank of a group measured."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     started = [
         subprocess.Popen(
-            [sys.executable, "-m", "bench.overhead_rank", str(data), str(rounds), str(BLOCK)],
+            [sys.executable, "-m", "bench.overhead_rank", str(data), str(rounds), *ways],
             cwd=ROOT,
             env=os.environ | local_environment(rank, size, store_port=port, store_fd=None, parent_pid=os.getpid()),
             stdout=subprocess.PIPE,
@@ -53,27 +60,40 @@ def ranks(data: Path, size: int, rounds: int) -> list[dict[str, dict[str, list[f
 
 def time_claims(data: Path, rounds: int) -> list[Claim]:
     """The time of a step of two ranks."""
-    wall = ranks(data, 2, rounds)[0]["wall"]
-    against = "the same steps, probe off"
-    on, again, profiler = (ratio_interval(wall[way], wall["off"]) for way in ("on", "again", "profiler"))
-    return [
-        Claim("step of 2 ranks, ddp, probe off again", against, ratio_text(again), "noise", True),
-        Claim("step of 2 ranks, ddp, probe on", against, ratio_text(on), f"at most {MOST}", on.median <= MOST),
-        Claim("step of 2 ranks, ddp, torch.profiler on", against, ratio_text(profiler), "shown", True),
-    ]
+
+    def measured(rounds: int, *ways: str) -> dict[str, list[float]]:
+        return ranks(data, 2, rounds, *ways)[0]["wall"]
+
+    return _claims("time of a step of 2 ranks", measured, rounds)
 
 
 def cpu_claims(data: Path, rounds: int) -> list[Claim]:
     """CPU seconds of a step of four ranks, all threads of all of them."""
-    said = [rank["cpu"] for rank in ranks(data, 4, rounds)]
-    cpu = {way: [sum(block) for block in zip(*(own[way] for own in said), strict=True)] for way in said[0]}
+
+    def measured(rounds: int, *ways: str) -> dict[str, list[float]]:
+        said = [rank["cpu"] for rank in ranks(data, 4, rounds, *ways)]
+        return {way: [sum(block) for block in zip(*(own[way] for own in said), strict=True)] for way in ways}
+
+    return _claims("CPU time of a step of 4 ranks", measured, rounds)
+
+
+def _claims(what: str, measured: Callable[..., dict[str, list[float]]], rounds: int) -> list[Claim]:
+    took = measured(rounds, "off", "on", "again")
+    either_off = [math.sqrt(first * second) for first, second in zip(took["off"], took["again"], strict=True)]
+    beside = measured(max(rounds // PROFILED, 1), "off", "profiler")
+    on, again = _paired(took["on"], either_off), _paired(took["again"], took["off"])
+    profiler = _paired(beside["profiler"], beside["off"])
     against = "the same steps, probe off"
-    on, again, profiler = (ratio_interval(cpu[way], cpu["off"]) for way in ("on", "again", "profiler"))
     return [
-        Claim("CPU time of a step of 4 ranks, probe off again", against, ratio_text(again), "noise", True),
-        Claim("CPU time of a step of 4 ranks, probe on", against, ratio_text(on), f"at most {MOST}", on.median <= MOST),
-        Claim("CPU time of a step of 4 ranks, torch.profiler on", against, ratio_text(profiler), "shown", True),
+        Claim(f"{what}, probe off again", against, ratio_text(again), "noise", True),
+        Claim(f"{what}, probe on", against, ratio_text(on), f"at most {MOST}", on.median <= MOST),
+        Claim(f"{what}, torch.profiler on", against, ratio_text(profiler), "shown", True),
     ]
+
+
+def _paired(over: Sequence[float], under: Sequence[float]) -> Interval:
+    """The median of the ratios within each round."""
+    return median_interval([above / below for above, below in zip(over, under, strict=True)])
 
 
 def page(claims: list[Claim], rounds: int, load_before: float) -> str:
@@ -87,19 +107,19 @@ Made by `python -m bench.overhead --write` on {time.strftime("%Y-%m-%d")}. Load 
 
 {machine_lines()}
 - Protocol: `cnn-690k` with ddp, global batch 128, one thread a rank. Blocks of {BLOCK} steps with the probe on (spans,
-  every message with its completion, counters, the threads that write them) and off (none of it) take turns within one
-  process, in an order drawn for each of {rounds} rounds. Starting and stopping torch.profiler is not in its time,
-  only the steps meanwhile.
+  every message with its completion, counters {1 / SAMPLE_EVERY_S:.0f} times as often as in a run) and off (none of it)
+  take turns within one process, in an order drawn for each of {rounds} rounds. What is written every ten seconds falls
+  on all alike. torch.profiler has {rounds // PROFILED} rounds of its own; starting and stopping it is not in its time.
 - Two ranks are pinned to a core each; four share what there is, so that a rank's loss can hide in another's wait: there
   CPU time of all threads of all ranks is compared.
-- Beside each ratio of medians stands the interval of the ratios within each round (docs/glossary.md: interval).
-  *Noise*: how far the ratio of a thing to itself is from 1.
+- A figure is the median of the ratios within each round, with its interval (docs/glossary.md: interval); the probe is
+  compared with the geometric mean of the two blocks without it. *Noise*: how far a thing's ratio to itself is from 1.
 """
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.overhead")
-    parser.add_argument("--rounds", type=int, default=25, help="how often all take turns (default 25)")
+    parser.add_argument("--rounds", type=int, default=400, help="how often all take turns (default 400)")
     parser.add_argument("--write", action="store_true", help="keep the table in docs/benchmarks-overhead.md")
     options = parser.parse_args()
     load_before = os.getloadavg()[0]

@@ -1,9 +1,10 @@
 """One rank whose probe is switched on and off: blocks of the same steps that take turns within one process.
 
-    python -m bench.overhead_rank DATA_FOLDER ROUNDS BLOCK     as one of 2 or 4 ranks, told by the environment
+    python -m bench.overhead_rank DATA_FOLDER ROUNDS WAY...    as one of 2 or 4 ranks, told by the environment
 
-Every rank prints {"wall": {...}, "cpu": {...}}: seconds of a step, block by block, with the probe `off`, `on`, `again`
-off, and with torch.profiler instead (`profiler`). CPU seconds are those of all its threads.
+Every rank prints {"wall": {...}, "cpu": {...}}: seconds of a step, block by block, of each way it was given: with the
+probe `off`, `on`, `again` off, or with torch.profiler instead (`profiler`). CPU seconds are those of all its threads.
+Blocks are short, since the machine's speed drifts within seconds.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import torch
 import torch.distributed as dist
 
 from bench.loop_speed import our_manifest
+from bench.overhead import BLOCK, SAMPLE_EVERY_S
 from paceline.probe.collectives import watch_collectives
 from paceline.probe.counters import Counters
 from paceline.probe.recorder import Recorder
@@ -37,8 +39,6 @@ from paceline.records.folder import RunFolder
 from paceline.train import group, loop
 from paceline.train.reading import hold
 from paceline.train.session import Session
-
-WAYS = ("off", "on", "profiler", "again")
 
 
 class Silent:
@@ -61,7 +61,9 @@ def probed(way: str, rank: loop.Rank, recorder: Recorder) -> Iterator[None]:
     watching = watch_collectives(recorder) if way == "on" else None
     beside = contextlib.nullcontext()
     if way == "on":
-        beside = Counters(rank.folder.rank_counters(identity.rank), host_energy=identity.rank == 0)
+        beside = Counters(
+            rank.folder.rank_counters(identity.rank), host_energy=identity.rank == 0, every_s=SAMPLE_EVERY_S
+        )
     elif way == "profiler":
         beside = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
     with beside:
@@ -86,11 +88,11 @@ def take_steps(rank: loop.Rank, order: torch.Tensor, count: int) -> None:
 
 
 def main() -> None:
-    data, rounds, block = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    data, rounds, ways = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     torch.set_num_threads(1)
     torch.set_num_interop_threads(1)
-    wall: dict[str, list[float]] = {way: [] for way in WAYS}
-    cpu: dict[str, list[float]] = {way: [] for way in WAYS}
+    wall: dict[str, list[float]] = {way: [] for way in ways}
+    cpu: dict[str, list[float]] = {way: [] for way in ways}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         group.join(identity, RunFolder(folder), our_manifest(data, identity.size), torch.device("cpu"))
@@ -98,14 +100,14 @@ def main() -> None:
         recorder, order = rank.recorder, rank.batches.order(0)
         chance = random.Random(rounds)  # the same order on every rank
         for number in range(rounds + 1):
-            for way in chance.sample(WAYS, len(WAYS)):
+            for way in chance.sample(ways, len(ways)):
                 with probed(way, rank, recorder):
                     take_steps(rank, order, 1)
                     dist.barrier()
                     started, worked = time.perf_counter(), time.process_time()
-                    take_steps(rank, order, block)
+                    take_steps(rank, order, BLOCK)
                     dist.barrier()
-                    took = (time.perf_counter() - started) / block, (time.process_time() - worked) / block
+                    took = (time.perf_counter() - started) / BLOCK, (time.process_time() - worked) / BLOCK
                 if number:  # the first round warms up
                     wall[way].append(took[0])
                     cpu[way].append(took[1])
