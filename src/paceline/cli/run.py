@@ -98,6 +98,13 @@ def _command(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
             right="What belongs to the script comes after --.",
             next=f"Give: {shlex.join(['paceline', 'run', '...', '--', *own, *theirs])}",
         )
+    if not own and theirs[0] == "-m":
+        attached = ["torchrun", "--nproc-per-node", "2", "-m", "paceline.probe", *theirs]
+        raise RequestError(
+            "-m names a module.",
+            right="A script is a Python file; a module is watched where another launcher starts it.",
+            next=f"Give its file, or: {shlex.join(attached)}",
+        )
     return (own[0], theirs) if own else (theirs[0], theirs[1:])
 
 

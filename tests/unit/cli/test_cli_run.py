@@ -134,6 +134,7 @@ def test_an_interrupted_run_is_said_to_begin_anew(
         (["--"], "No script is named."),
         (["--", "none.py"], "none.py does not exist."),
         (["--", "."], ". is a folder."),
+        (["--", "-m", "package.train"], "torchrun --nproc-per-node 2 -m paceline.probe -m package.train"),
         (["--", "notes.txt"], "notes.txt is not a Python script, line 1: "),
         (["train.py", "other"], "It is not clear whose 'other' is: it stands before --."),
         (["train.py", "--epochs", "3"], "What belongs to the script comes after --"),
