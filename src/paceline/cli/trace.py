@@ -48,7 +48,6 @@ def trace(
         paceline trace runs/digits
         paceline trace runs/digits --point 2-ranks --run 1 --top 20
     """
-    from paceline.analyze.run.host_matrix import between_hosts
     from paceline.records.codec import plain
     from paceline.report.trace_text import render
 
@@ -65,7 +64,6 @@ def trace(
         read,
         found,
         lost_to,
-        hosts=between_hosts(found.matrix, read.hosts),
         cpu=cpu,
         suspects=slow,
         top=top,

@@ -144,6 +144,11 @@ class Anatomy:
     ledgers_s: tuple[dict[str, float | None], ...]
     messages: tuple[MessageKind, ...]
     matrix: tuple[Exchange, ...]
+    """Between ranks; servers are numbered after them."""
+    host_names: tuple[str, ...]
+    """In the order of their ranks; empty where they are not known."""
+    host_matrix: tuple[Exchange, ...]
+    """The same between hosts, by their places among `host_names`."""
     arrivals: tuple[Arrivals, ...]
     path: tuple[PathPart, ...]
     """Largest share first."""

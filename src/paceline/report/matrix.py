@@ -1,8 +1,8 @@
-"""The matrix of a run as a table with shades: what went from each rank to each other, ranks of a host side by side."""
+"""The matrix of a run as a table with shades: what went from each rank to each other, and from each host."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
@@ -48,38 +48,47 @@ class Matrix:
 
 
 def matrices(run: Anatomy, hosts: Sequence[str]) -> tuple[Matrix, ...]:
-    """Payload and time from rank to rank; empty where nothing was sent."""
+    """Payload and time from rank to rank, from host to host where there are several; empty where nothing was sent."""
     if not run.matrix:
         return ()
     whole = sorted({number for cell in run.matrix for number in (cell.source, cell.target)} | set(range(run.ranks)))
     places = {rank: host for rank, host in enumerate(hosts)} if len(set(hosts)) > 1 else {}
     met = list(dict.fromkeys(hosts))
     by_host = sorted(whole, key=lambda number: (met.index(places[number]) if number in places else len(met), number))
-    order = by_host[:_MOST_PROCESSES]
-    estimated = any(cell.estimated for cell in run.matrix)
-    note = (
-        " Estimated (≈) where collectives are in it: what a backend sends for one is not seen, and is divided as the "
-        "usual algorithm would, a ring for an all-reduce."
-        if estimated
-        else ""
-    )
-    if len(order) < len(whole):
-        note += f" The first {len(order)} of {len(whole)} processes."
+    shown = by_host[:_MOST_PROCESSES]
+    names = {number: _name(number, run.ranks) for number in shown}
+    grouped = tuple(places.get(number, "servers") for number in shown) if places else ()
+    left_out = "" if len(shown) == len(whole) else f" The first {len(shown)} of {len(whole)} processes."
+    found = _pair("ranks", "the rank", run.matrix, names, grouped, left_out)
+    if len(run.host_names) > 1 and run.host_matrix:
+        found += _pair("hosts", "all ranks of the host", run.host_matrix, dict(enumerate(run.host_names)), (), "")
+    return found
+
+
+def _pair(
+    whom: str, from_whom: str, cells: Sequence[Exchange], names: Mapping[int, str], places: tuple[str, ...], note: str
+) -> tuple[Matrix, ...]:
+    """Payload and time of the same exchanges."""
+    if any(cell.estimated for cell in cells):
+        note = (
+            " Estimated (≈) where collectives are in it: what a backend sends for one is not seen, and is divided as "
+            f"the usual algorithm would, a ring for an all-reduce.{note}"
+        )
 
     def matrix(title: str, caption: str, value: Value, text: Callable[[float], str]) -> Matrix:
         return Matrix(
-            title=title,
+            title=f"{title} between {whom}",
             caption=caption + note,
-            names=tuple(_name(number, run.ranks) for number in order),
-            places=tuple(places.get(number, "servers") for number in order) if places else (),
-            rows=_rows(run.matrix, order, run.ranks, value, text),
-            figures=len(order) <= _MOST_WITH_FIGURES,
+            names=tuple(names.values()),
+            places=places,
+            rows=_rows(cells, names, value, text),
+            figures=len(names) <= _MOST_WITH_FIGURES,
         )
 
     return (
-        matrix("Payload between ranks", "Bytes from the rank of a row to that of a column.", _payload, bytes_text),
+        matrix("Payload", f"Bytes from {from_whom} of a row to that of a column.", _payload, bytes_text),
         matrix(
-            "Time between ranks",
+            "Time",
             "How long these messages were under way after all sides had issued them; those that overlap count each.",
             _seconds,
             duration_text,
@@ -88,11 +97,7 @@ def matrices(run: Anatomy, hosts: Sequence[str]) -> tuple[Matrix, ...]:
 
 
 def _rows(
-    cells: Sequence[Exchange],
-    order: Sequence[int],
-    ranks: int,
-    value: Value,
-    text: Callable[[float], str],
+    cells: Sequence[Exchange], names: Mapping[int, str], value: Value, text: Callable[[float], str]
 ) -> tuple[tuple[Shade | None, ...], ...]:
     by_pair = {(cell.source, cell.target): cell for cell in cells}
     most = max((found for cell in cells if (found := value(cell)) is not None), default=0.0)
@@ -104,10 +109,10 @@ def _rows(
         found = value(cell)
         shown = NONE if found is None else ("≈ " if cell.estimated else "") + text(found)
         sent = counted(cell.messages, "message")
-        about = f"{_name(source, ranks)} to {_name(target, ranks)}: {shown}, {sent}"
+        about = f"{names[source]} to {names[target]}: {shown}, {sent}"
         return Shade(text=shown, about=about, level=round((found or 0.0) / most, 3) if most else 0.0)
 
-    return tuple(tuple(shade(source, target) for target in order) for source in order)
+    return tuple(tuple(shade(source, target) for target in names) for source in names)
 
 
 def _payload(cell: Exchange) -> float:

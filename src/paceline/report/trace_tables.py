@@ -133,10 +133,12 @@ def matrix_table(found: Anatomy, *, servers_from: int) -> Table:
     )
 
 
-def host_table(names: Sequence[str], cells: Sequence[Exchange]) -> Table:
+def host_table(found: Anatomy) -> Table:
     """The same between hosts, the ranks of each taken together."""
-    shown = {place: printable(name) for place, name in enumerate(names)}
-    return _square(cells, shown, "The same from host (row) to host (column), the times of all pairs of ranks added up")
+    shown = {place: printable(name) for place, name in enumerate(found.host_names)}
+    return _square(
+        found.host_matrix, shown, "The same from host (row) to host (column), the times of all pairs of ranks added up"
+    )
 
 
 def _square(cells: Sequence[Exchange], names: Mapping[int, str], caption: str) -> Table:

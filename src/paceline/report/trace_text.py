@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from paceline.records.anatomy import Anatomy, Exchange, RunTrace
+from paceline.records.anatomy import Anatomy, RunTrace
 from paceline.records.counters import CpuTimes
 from paceline.records.suspects import Suspect
 from paceline.report import trace_tables as tables
@@ -30,7 +30,6 @@ def render(
     found: Anatomy,
     lost_to: Mapping[str, float],
     *,
-    hosts: tuple[Sequence[str], Sequence[Exchange]] = ((), ()),
     cpu: CpuTimes | None = None,
     suspects: Sequence[Suspect] = (),
     top: int = 10,
@@ -40,7 +39,7 @@ def render(
 ) -> str:
     """What the traces of a run show, in at most `width` columns.
 
-    `lost_to` says how much of the lost efficiency each factor explains, `hosts` what went between which of them, `cpu`
+    `lost_to` says how much of the lost efficiency each factor explains, `cpu`
     what was used of cores and memory, `suspects` what made it slow. At most `top` rows of a table that is not about
     every rank are shown.
     """
@@ -50,7 +49,7 @@ def render(
     if suspects:
         sections.append("\n".join(["What made the timed steps longer, the costliest first:", *_causes(suspects[:top])]))
     sections.append(tables.message_rows(found, top) if found.messages else _no_messages(found))
-    sections += _matrix(found, hosts, top, whole_matrix)
+    sections += _matrix(found, top, whole_matrix)
     sections += [*_stragglers(found, top)]
     if found.path:
         sections.append(tables.path_table(found, top))
@@ -111,9 +110,7 @@ def _no_messages(found: Anatomy) -> str:
     return "The traces show no messages: either the ranks sent none, or what they sent them through is not watched."
 
 
-def _matrix(
-    found: Anatomy, hosts: tuple[Sequence[str], Sequence[Exchange]], top: int, whole: bool
-) -> list[Table | str]:
+def _matrix(found: Anatomy, top: int, whole: bool) -> list[Table | str]:
     if not found.messages:
         return []
     if not found.matrix:
@@ -123,7 +120,7 @@ def _matrix(
         shown = tables.matrix_table(found, servers_from=found.ranks)
     else:
         shown = tables.pairs_table(found, top)
-    return [shown, tables.host_table(*hosts)] if len(hosts[0]) > 1 and hosts[1] else [shown]
+    return [shown, tables.host_table(found)] if len(found.host_names) > 1 and found.host_matrix else [shown]
 
 
 def _stragglers(found: Anatomy, top: int) -> Iterator[Table | str]:

@@ -12,6 +12,7 @@ import pytest
 from test_html import Page
 
 import report_samples as samples
+from paceline.analyze.run.host_matrix import between_hosts
 from paceline.analyze.views.picture import picture
 from paceline.records.anatomy import Efficiencies, Exchange
 from paceline.records.counters import CpuTime, CpuTimes
@@ -173,6 +174,21 @@ def test_ranks_of_a_host_stand_side_by_side_and_servers_last() -> None:
     wide, _ = matrices(many, ())
     assert len(wide.names) == 64 and "first 64 of 100" in wide.caption and not wide.figures
     assert "10.0 B" not in re.sub("title=.*?>", ">", matrix_html(wide))
+
+
+def test_what_went_between_hosts_has_a_matrix_of_its_own() -> None:
+    found = looked_into(busy_run(2, 5)).points[-1].anatomy
+    assert found is not None
+    hosts, ring = ("b", "b", "a", "a"), exchanges((0, 1, 10), (1, 2, 10), (2, 3, 10), (3, 0, 10))
+    names, cells = between_hosts(ring, hosts)
+    run = replace(found, ranks=4, matrix=ring, host_names=names, host_matrix=cells)
+    _, _, payload, moved = matrices(run, hosts)
+    assert (payload.title, payload.names, moved.title) == ("Payload between hosts", ("b", "a"), "Time between hosts")
+    texts = [shade.text.removeprefix("≈ ") for row in payload.rows for shade in row if shade]
+    assert texts == ["10.0 B"] * 4
+    assert payload.rows[0][1] is not None and payload.rows[0][1].about.startswith("b to a: ")
+    one, _ = matrices(replace(run, host_names=("b",)), ("b",) * 4)
+    assert one.title == "Payload between ranks"
 
 
 def test_the_tree_shows_every_factor_and_what_is_left() -> None:

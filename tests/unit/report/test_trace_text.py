@@ -9,7 +9,6 @@ import pytest
 from export_samples import sample_run
 from paceline.analyze.run.anatomy import anatomy
 from paceline.analyze.run.efficiencies import explained
-from paceline.analyze.run.host_matrix import between_hosts
 from paceline.records.anatomy import Anatomy, Arrivals, Exchange, RunTrace
 from paceline.records.counters import CpuTime, CpuTimes
 from paceline.records.suspects import Suspect
@@ -20,7 +19,7 @@ from trace_samples import Row, trace_of
 def text_of(run: RunTrace, found: Anatomy | None = None, **options) -> str:
     found = found or anatomy(run)
     lost_to = explained(found.efficiencies) if found.efficiencies else {}
-    return render(run, found, lost_to, hosts=between_hosts(found.matrix, run.hosts), **options)
+    return render(run, found, lost_to, **options)
 
 
 def line_with(text: str, *words: str) -> list[str]:

@@ -16,6 +16,7 @@ import numpy as np
 from paceline.analyze.run.arrivals import arrivals
 from paceline.analyze.run.critical_path import critical_path
 from paceline.analyze.run.efficiencies import Work, efficiencies, work
+from paceline.analyze.run.host_matrix import between_hosts
 from paceline.analyze.run.ledger import ledger_ns
 from paceline.analyze.run.matrix import matrix
 from paceline.analyze.run.message_table import lateness, message_table
@@ -60,6 +61,8 @@ def dissect(run: RunTrace, windows: Sequence[tuple[int, int]] | None = None) -> 
     groups = {name: ranks for trace in run.traces for name, ranks in trace.groups.items()}
     members = {name: len(ranks) for name, ranks in groups.items()}
     spent = work(lines, own, windows) if complete else None
+    cells = matrix(run.traces, found, groups)
+    host_names, host_cells = between_hosts(cells, run.hosts)
     shown = Anatomy(
         ranks=run.ranks,
         wall_s=seconds(whole[1] - whole[0]),
@@ -68,7 +71,9 @@ def dissect(run: RunTrace, windows: Sequence[tuple[int, int]] | None = None) -> 
             {kind: None if ns is None else seconds(ns) for kind, ns in ledger_ns(line).items()} for line in lines
         ),
         messages=message_table(training, lines, own, members),
-        matrix=matrix(run.traces, found, groups),
+        matrix=cells,
+        host_names=host_names,
+        host_matrix=host_cells,
         arrivals=arrivals(training, lines, own, windows, error_ns=run.clock_error_ns) if windows else (),
         path=critical_path(lines, own, windows) if complete else (),
         efficiencies=efficiencies(spent, 0) if spent else None,
