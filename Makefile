@@ -11,7 +11,7 @@ study: venv
 
 # Two files at a time, the long ones first: many tests wait more than they work.
 test: venv engines system lint
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 20 --durations-min 10
 
 venv: $(VENV)/installed
 

@@ -212,6 +212,7 @@ class Session:
 
     def _leave(self) -> None:
         """Take leave of the others after a good run."""
+        self._counters.look()  # the threads that communicate end with the group
         self._clock_at_end = roll_call.compared_again(self._clocks, self._identity.rank)
         group.leave()
 

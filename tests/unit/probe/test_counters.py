@@ -66,6 +66,13 @@ def test_a_costly_sample_is_taken_less_often(tmp_path) -> None:
         assert len(seen) == 2
 
 
+def test_a_look_out_of_turn_is_a_sample(tmp_path) -> None:
+    with sampler(tmp_path / "c", counting()) as counters:
+        counters.look()
+    counters.look()  # too late: the file has its end
+    assert read_counter_file(tmp_path / "c", 0).values["user_ns"].tolist() == [0, 1, 2]
+
+
 def test_a_source_that_fails_ends_sampling_and_says_so(tmp_path, capfd) -> None:
     def fails() -> dict[str, int]:
         if next(turns):
