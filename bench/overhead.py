@@ -29,8 +29,6 @@ ROOT = Path(__file__).parents[1]
 PATIENCE_S = 1800
 BLOCK = 4
 """Steps: a quarter of a second."""
-SAMPLE_EVERY_S = 0.2
-"""Counters are sampled five times as often as in a run, so that every block has its share."""
 MOST = 1.01
 """One per cent of a step."""
 PROFILED = 10
@@ -107,11 +105,11 @@ Made by `python -m bench.overhead --write` on {time.strftime("%Y-%m-%d")}. Load 
 
 {machine_lines()}
 - Protocol: `cnn-690k` with ddp, global batch 128, one thread a rank. Blocks of {BLOCK} steps with the probe on (spans,
-  every message with its completion, counters {1 / SAMPLE_EVERY_S:.0f} times as often as in a run) and off (none of it)
-  take turns within one process, in an order drawn for each of {rounds} rounds. What is written every ten seconds falls
-  on all alike. torch.profiler has {rounds // PROFILED} rounds of its own; starting and stopping it is not in its time.
-- Two ranks are pinned to a core each; four share what there is, so that a rank's loss can hide in another's wait: there
-  CPU time of all threads of all ranks is compared.
+  every message with its completion, counters once a second) and off (none of it) take turns within one process, in an
+  order drawn for each of {rounds} rounds. What is written every ten seconds falls on all alike. torch.profiler has
+  {rounds // PROFILED} rounds of its own; starting and stopping it is not in its time.
+- Every rank is pinned to a core. Where four share two, a rank's loss can hide in another's wait: there CPU time of all
+  threads of all ranks is compared.
 - A figure is the median of the ratios within each round, with its interval (docs/glossary.md: interval); the probe is
   compared with the geometric mean of the two blocks without it. *Noise*: how far a thing's ratio to itself is from 1.
 """
@@ -119,7 +117,7 @@ Made by `python -m bench.overhead --write` on {time.strftime("%Y-%m-%d")}. Load 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.overhead")
-    parser.add_argument("--rounds", type=int, default=400, help="how often all take turns (default 400)")
+    parser.add_argument("--rounds", type=int, default=600, help="how often all take turns (default 600)")
     parser.add_argument("--write", action="store_true", help="keep the table in docs/benchmarks-overhead.md")
     options = parser.parse_args()
     load_before = os.getloadavg()[0]

@@ -24,16 +24,15 @@ from paceline.identity import this_rank
 identity = this_rank()
 os.environ |= {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
 CORES = sorted(os.sched_getaffinity(0))
-if identity.size <= len(CORES):
-    os.sched_setaffinity(0, {CORES[identity.rank]})
+os.sched_setaffinity(0, {CORES[identity.rank % len(CORES)]})
 
 import torch
 import torch.distributed as dist
 
 from bench.loop_speed import our_manifest
-from bench.overhead import BLOCK, SAMPLE_EVERY_S
+from bench.overhead import BLOCK
 from paceline.probe.collectives import watch_collectives
-from paceline.probe.counters import Counters
+from paceline.probe.counters import EVERY_S, Counters
 from paceline.probe.recorder import Recorder
 from paceline.records.folder import RunFolder
 from paceline.train import group, loop
@@ -54,16 +53,30 @@ class Silent:
         pass
 
 
+class Sampling:
+    """Counters once in every second with the probe on, over its blocks taken together: most of them are shorter."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._due_s = EVERY_S
+
+    @contextlib.contextmanager
+    def on(self) -> Iterator[None]:
+        began_s = time.monotonic()
+        with Counters(self._path, host_energy=identity.rank == 0, every_s=self._due_s):
+            yield
+        took_s = time.monotonic() - began_s
+        self._due_s = self._due_s - took_s if took_s < self._due_s else EVERY_S
+
+
 @contextlib.contextmanager
-def probed(way: str, rank: loop.Rank, recorder: Recorder) -> Iterator[None]:
+def probed(way: str, rank: loop.Rank, recorder: Recorder, sampling: Sampling) -> Iterator[None]:
     """The rank with its probe on, off, or with the profiler in its place."""
     rank.recorder = recorder if way == "on" else Silent()  # pyright: ignore[reportAttributeAccessIssue]
     watching = watch_collectives(recorder) if way == "on" else None
     beside = contextlib.nullcontext()
     if way == "on":
-        beside = Counters(
-            rank.folder.rank_counters(identity.rank), host_energy=identity.rank == 0, every_s=SAMPLE_EVERY_S
-        )
+        beside = sampling.on()
     elif way == "profiler":
         beside = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
     with beside:
@@ -98,10 +111,11 @@ def main() -> None:
         group.join(identity, RunFolder(folder), our_manifest(data, identity.size), torch.device("cpu"))
         rank = probed_rank(data, folder / f"rank-{identity.rank}")
         recorder, order = rank.recorder, rank.batches.order(0)
+        sampling = Sampling(rank.folder.rank_counters(identity.rank))
         chance = random.Random(rounds)  # the same order on every rank
         for number in range(rounds + 1):
             for way in chance.sample(ways, len(ways)):
-                with probed(way, rank, recorder):
+                with probed(way, rank, recorder, sampling):
                     take_steps(rank, order, 1)
                     dist.barrier()
                     started, worked = time.perf_counter(), time.process_time()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,30 @@ def every_operation(rank: int, size: int, *, folder: str) -> dict:
     rows = np.flatnonzero(trace.kind == COLLECTIVE)
     rows = rows[np.argsort(trace.start_ns[rows], kind="stable")]
     return {"equal": plain == watched == after, "seen": [trace.operation[row] for row in rows]}
+
+
+def strange_threads(rank: int, size: int) -> int:
+    """How many of 30 messages were ended by a thread that the interpreter did not know from an earlier one."""
+    known, strange = threading.local(), []
+
+    class Ends:
+        def message(self, *_: object, **__: object) -> int:
+            return 0
+
+        def group(self, *_: object) -> None:
+            pass
+
+        def completed(self, number: int) -> None:
+            strange.append(not hasattr(known, "met"))
+            known.met = True
+
+    watching = watch_collectives(Ends())  # pyright: ignore[reportArgumentType]
+    for _ in range(30):
+        dist.all_reduce(torch.ones(1000))
+    dist.barrier()
+    del watching
+    assert len(strange) >= 30
+    return sum(strange)
 
 
 def _collectives(rank: int, size: int) -> list[list[float]]:

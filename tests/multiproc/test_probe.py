@@ -90,3 +90,9 @@ def test_results_are_the_same_with_and_without(groups, tmp_path, size):
         expected = ["allreduce_"] * 3 + ["broadcast_", "reduce_", "allgather_", "_allgather_base_", "allreduce_"]
         expected += {0: ["send"], 1: ["recv_"]}.get(rank, []) + ["barrier"]
         assert answer["seen"] == expected
+
+
+def test_threads_that_end_messages_stay_known_to_the_interpreter(groups):
+    """Made and torn down at every message, its states of them were most of what the probe cost."""
+    for strange in groups[2].run("strange_threads"):
+        assert 1 <= strange <= 3, "gloo has two, and there is the caller"

@@ -182,14 +182,15 @@ class Span:
         self._operation = operation
 
     def __enter__(self) -> None:
-        self._outer_phase = self._recorder.phase
-        self._recorder.beat(_PHASE.get(self._kind, "compute"))
-        self._step = self._recorder.step
-        self._started_at_ns = self._recorder.clock_ns()
+        recorder = self._recorder
+        self._outer_phase = recorder.phase
+        recorder.beat(_PHASE.get(self._kind, "compute"))
+        self._step = recorder.step
+        self._started_at_ns = recorder.clock_ns()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        now_at_ns = self._recorder.clock_ns()
-        self._recorder.add(self._kind, self._started_at_ns, now_at_ns, self._operation, step=self._step)
-        self._recorder.beat(self._outer_phase)
+        recorder = self._recorder
+        recorder.add(self._kind, self._started_at_ns, recorder.clock_ns(), self._operation, step=self._step)
+        recorder.beat(self._outer_phase)

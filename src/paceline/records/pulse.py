@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PHASES = ("startup", "compute", "communicate", "checkpoint", "done")
-_LAYOUT = struct.Struct("<5q")
+_NUMBER = {phase: number for number, phase in enumerate(PHASES)}
+_LAYOUT = struct.Struct("=5q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,8 @@ class PulseWriter:
         with path.open("wb+") as file:
             file.write(bytes(_LAYOUT.size))
             file.flush()
-            self._map = mmap.mmap(file.fileno(), _LAYOUT.size)
-        self._values = [0, 0, 0, 0, 0]
+            # In numbers of the machine's own order: whoever reads them sits on it, too.
+            self._values = memoryview(mmap.mmap(file.fileno(), _LAYOUT.size)).cast("q")
 
     def beat(
         self,
@@ -61,8 +62,7 @@ class PulseWriter:
         if collectives is not None:
             values[3] = collectives
         if phase is not None:
-            values[4] = PHASES.index(phase)
-        _LAYOUT.pack_into(self._map, 0, *values)
+            values[4] = _NUMBER[phase]
 
 
 def pulse(path: Path) -> Pulse | None:
