@@ -27,7 +27,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 engines: $(VENV)/engines
 
 $(VENV)/engines: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,mpi,ray,frameworks]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,mpi,ray,vision,frameworks]'
 	@touch $@
 
 # The report is tested in a real browser, launchers on a real SLURM, on Open MPI and on hosts that are network

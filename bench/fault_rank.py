@@ -30,7 +30,8 @@ from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
 from paceline.records.study import DataSettings, ModelSettings, Point, TrainSettings
 from paceline.train import loop
-from paceline.train.batches import Batch, Batches, ShareBatches
+from paceline.train.batches import Batch, Batches, Order, ShareBatches
+from paceline.train.rank import Rank
 from paceline.train.reading import hold
 from paceline.train.session import Session
 
@@ -66,7 +67,7 @@ class LateBatches:
         self._batches = batches
         self._delay = delay
 
-    def take(self, order: torch.Tensor, number: int) -> Batch:
+    def take(self, order: Order, number: int) -> Batch:
         self._delay()
         return self._batches.take(order, number)
 
@@ -81,7 +82,7 @@ def train(
     folder: str,
     data: str,
     fault: dict[str, Any],
-    prepare: Callable[[loop.Rank], None] = lambda me: None,
+    prepare: Callable[[Rank], None] = lambda me: None,
 ) -> dict[str, list[float]]:
     """A run with a fault in it; how long this rank was held up on purpose, each time, as it measured it itself."""
     given = Fault(**{**fault, "rows": tuple(fault["rows"])})
@@ -103,7 +104,7 @@ def train(
     return {"taken_s": delay.taken_s}
 
 
-def put_in(me: loop.Rank, where: str, delay: Delay) -> None:
+def put_in(me: Rank, where: str, delay: Delay) -> None:
     """Have a rank held up in one part of its step."""
     if where == "forward":
         me.model.register_forward_pre_hook(lambda module, images: delay())

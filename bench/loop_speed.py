@@ -25,6 +25,7 @@ from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
 from paceline.records.study import DataSettings, ModelSettings, Point, TrainSettings
 from paceline.train import loop
+from paceline.train.rank import Rank
 from paceline.train.reading import hold
 from paceline.train.session import Session
 
@@ -59,7 +60,7 @@ def our_manifest(data: Path, ranks: int) -> Manifest:
     )
 
 
-def our_rank(data: Path, scratch: Path, identity: Identity) -> loop.Rank:
+def our_rank(data: Path, scratch: Path, identity: Identity) -> Rank:
     """A rank of the default study, as the worker makes it."""
     manifest = our_manifest(data, identity.size)
     session = Session(identity, RunFolder(scratch), manifest, time.monotonic_ns())
@@ -68,7 +69,7 @@ def our_rank(data: Path, scratch: Path, identity: Identity) -> loop.Rank:
     return rank
 
 
-def our_steps(rank: loop.Rank) -> Callable[[int], None]:
+def our_steps(rank: Rank) -> Callable[[int], None]:
     """Our loop, probe and all, as a function that takes so many steps."""
 
     def steps(count: int) -> None:

@@ -36,6 +36,8 @@ from paceline.probe.counters import EVERY_S, Counters
 from paceline.probe.recorder import Recorder
 from paceline.records.folder import RunFolder
 from paceline.train import group, loop
+from paceline.train.batches import Order
+from paceline.train.rank import Rank
 from paceline.train.reading import hold
 from paceline.train.session import Session
 
@@ -70,7 +72,7 @@ class Sampling:
 
 
 @contextlib.contextmanager
-def probed(way: str, rank: loop.Rank, recorder: Recorder, sampling: Sampling) -> Iterator[None]:
+def probed(way: str, rank: Rank, recorder: Recorder, sampling: Sampling) -> Iterator[None]:
     """The rank with its probe on, off, or with the profiler in its place."""
     rank.recorder = recorder if way == "on" else Silent()  # pyright: ignore[reportAttributeAccessIssue]
     watching = watch_collectives(recorder) if way == "on" else None
@@ -84,7 +86,7 @@ def probed(way: str, rank: loop.Rank, recorder: Recorder, sampling: Sampling) ->
     del watching
 
 
-def probed_rank(data: Path, folder: Path) -> loop.Rank:
+def probed_rank(data: Path, folder: Path) -> Rank:
     """A rank of the default study; its counters are switched on and off with the rest."""
     manifest = our_manifest(data, identity.size)
     session = Session(identity, RunFolder(folder), manifest, time.monotonic_ns())
@@ -94,7 +96,7 @@ def probed_rank(data: Path, folder: Path) -> loop.Rank:
     return rank
 
 
-def take_steps(rank: loop.Rank, order: torch.Tensor, count: int) -> None:
+def take_steps(rank: Rank, order: Order, count: int) -> None:
     for _ in range(count):
         with rank.recorder.span("step"):
             loop._step(rank, order, rank.step % (rank.batches.steps_per_epoch - 1))

@@ -19,6 +19,7 @@ from paceline.errors import FolderError, RunError
 if TYPE_CHECKING:
     from paceline.records.anatomy import RunTrace
     from paceline.records.counters import CpuTimes
+    from paceline.records.lr_range import LrAdvice
     from paceline.records.picture import Picture
     from paceline.records.results import PointResult, StudyResults
     from paceline.records.run import RunResult
@@ -197,14 +198,86 @@ def run(
     return replace(open_results(folder), stopped=done.stopped)
 
 
-def open_results(folder: Path) -> Results:
-    """The results of a study folder, its tables and report rebuilt."""
+def open_results(folder: Path, *, target: float | None = None, margin: float | None = None) -> Results:
+    """The results of a study folder, its tables and report rebuilt.
+
+    `target` is the validation accuracy that times are asked for, in place of the study's own; accuracies that differ
+    by less than `margin`, both fractions, may be called equal.
+    """
     notes: list[str] = []
-    results, model = rebuild(folder, say=notes.append)
+    results, model = rebuild(folder, say=notes.append, target=target, margin=margin)
+    if target is not None and not any(point.learning and point.learning.target for point in results.points):
+        notes.append("No run has a validation accuracy to look for the target in: the study needs data.validation.")
     return Results(results=results, model=model, folder=folder, notes=tuple(notes))
 
 
-def rebuild(folder: Path, *, say: Callable[[str], None] = lambda text: None) -> tuple[StudyResults, ReportModel]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuned:
+    """What range tests of a study's learning rate came to."""
+
+    advice: LrAdvice
+    changes: tuple[str, ...]
+    """What to override in the study for it, such as train.lr=0.01; empty where no rate can be recommended."""
+    page: Path | None
+    """The page with the curves; None where it could not be written."""
+    failures: tuple[str, ...] = ()
+    """Why tests are missing, in sentences."""
+
+
+def tune_lr(
+    loaded: LoadedStudy,
+    folder: Path,
+    *,
+    first: float = 1e-5,
+    last: float = 1.0,
+    steps: int = 100,
+    repeats: int = 1,
+    command: Callable[[tuple[str, ...]], str] = lambda changes: "",
+    fresh: bool = False,
+    force: bool = False,
+    events: Callable[[Event], None] | None = None,
+) -> Tuned:
+    """Run learning-rate range tests of a study, rates rising from `first` to `last`, and read a rate off them.
+
+    One test per repeat, each with a seed of its own; finished ones are kept. `command` makes the next command of the
+    changes, for the page.
+    """
+    from paceline.analyze.learning.lr_range import Measured, lr_advice
+    from paceline.launch.machine import this_machine
+    from paceline.records.codec import write_atomically
+    from paceline.records.folder import StudyFolder
+    from paceline.report import lr_range
+    from paceline.studies.execute import execute
+    from paceline.studies.tune import changes_to, range_study, range_tests
+
+    cores = this_machine().logical_cores
+    ranged = range_study(loaded, cores=cores, first=first, last=last, steps=steps, repeats=repeats)
+    done = execute(ranged, folder, fresh=fresh, events=events or _ignore, force=force)
+    tests = range_tests(folder)
+    if not tests:
+        raise RunError(
+            f"No range test of the study {loaded.study.name!r} was finished.",
+            right="\n".join(dict.fromkeys(done.failures.values())),
+            next=f"The logs of the ranks are in {folder}.",
+        )
+    point = tests[0].point
+    measured = [Measured(seed=test.seed, rates=test.rates, losses=test.losses, planned=steps) for test in tests]
+    advice = lr_advice(measured, batch_global=point.batch_global, ranks=point.ranks)
+    changes, page = tuple(changes_to(loaded.study, advice)), StudyFolder(folder).lr_range
+    try:
+        write_atomically(page, lr_range.page(advice, loaded.study.name, command(changes) if changes else "").encode())
+    except FolderError:
+        page = None
+    return Tuned(advice=advice, changes=changes, page=page, failures=tuple(dict.fromkeys(done.failures.values())))
+
+
+def rebuild(
+    folder: Path,
+    *,
+    say: Callable[[str], None] = lambda text: None,
+    target: float | None = None,
+    margin: float | None = None,
+) -> tuple[StudyResults, ReportModel]:
     """The results of a study folder, and what to report of them; writes the tables and the report there.
 
     Where the folder cannot be written to, that is said and the results come back all the same.
@@ -216,7 +289,7 @@ def rebuild(folder: Path, *, say: Callable[[str], None] = lambda text: None) -> 
     from paceline.report.model import report_model
     from paceline.studies.collect import collect
 
-    results, pictures, cpu_times = _analyzed(folder, collect(folder))
+    results, pictures, cpu_times = _analyzed(folder, collect(folder), target, margin)
     trees = {point.point_id: point.efficiencies for point in results.points if point.efficiencies}
     lost_to = {point_id: explained(tree) for point_id, tree in trees.items()}
     model = report_model(results, pictures, cpu_times, lost_to)
@@ -230,7 +303,9 @@ def rebuild(folder: Path, *, say: Callable[[str], None] = lambda text: None) -> 
     return results, model
 
 
-def _analyzed(folder: Path, collected: Collected) -> tuple[StudyResults, dict[str, Picture], dict[str, CpuTimes]]:
+def _analyzed(
+    folder: Path, collected: Collected, target: float | None = None, margin: float | None = None
+) -> tuple[StudyResults, dict[str, Picture], dict[str, CpuTimes]]:
     """The results of a study, and of the points' median runs what is not in them: pictures, and CPU times."""
     from paceline.analyze.study.results import study_results
     from paceline.analyze.views.picture import MOST_PARTS
@@ -266,6 +341,8 @@ def _analyzed(folder: Path, collected: Collected) -> tuple[StudyResults, dict[st
         failures=collected.failures,
         commit=collected.commit,
         commits=[run.manifest.commit for run in collected.runs],
+        target=target,
+        margin=margin,
     )
     return results, pictures, cpu_times
 

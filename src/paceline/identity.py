@@ -246,6 +246,13 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "paceline"
 
 
+def torch_folder() -> Path:
+    """Where PyTorch keeps what its libraries download: $TORCH_HOME, or the user's cache folder."""
+    chosen = os.environ.get("TORCH_HOME")
+    base = os.environ.get("XDG_CACHE_HOME")
+    return Path(chosen).expanduser() if chosen else (Path(base) if base else Path.home() / ".cache") / "torch"
+
+
 def config_folder() -> Path:
     """Where a user's own settings are kept, site profiles among them."""
     base = os.environ.get("XDG_CONFIG_HOME")

@@ -114,6 +114,7 @@ def train(
     from paceline.probe.collectives import watch_collectives
     from paceline.train import loop
     from paceline.train.reading import hold
+    from paceline.train.resume import resume
     from paceline.train.session import Session
 
     _, manifest = cases.session(0, ranks, f"{folder}/told-{number}", data, settings)
@@ -136,7 +137,7 @@ def train(
             raise cases.Stopped
 
     rank.on_step = on_step
-    resumed = loop.resume(rank)
+    resumed = resume(rank)
     try:
         loop.train(rank)
     except cases.Stopped:

@@ -106,6 +106,11 @@ def test_a_stopped_run_resumes_bit_for_bit(groups, digits_folder, tmp_path, kind
     gate.resumes(groups(kind, size), digits_folder, tmp_path, strategy, random.Random(f"{kind} {size} {strategy}"))
 
 
+@pytest.mark.parametrize("strategy", gate.MPI)
+def test_gradient_noise_is_seen(groups, digits_folder, tmp_path, strategy):
+    gate.shows_noise(groups("mpich", 2), digits_folder, tmp_path, strategy)
+
+
 SHORT = {"data": {"train_samples": 400}, "train": {"batch_global": 40, "epochs": 1, "precision": "float32"}}
 
 

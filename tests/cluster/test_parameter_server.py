@@ -75,6 +75,16 @@ def test_synchronous_servers_follow_one_process(
     gate.follows_one_process(Crewed(pool, ranks, servers), digits, tmp_path, one_process(optimizer, batches), settings)
 
 
+@pytest.mark.parametrize(("strategy", "optimizer"), [(SYNC, "adam"), (SYNC, "sgd"), (ASYNC, "sgd")])
+def test_servers_follow_a_rate_that_changes(pool, digits, tmp_path, one_process, strategy, optimizer):
+    """It comes with the gradients; without staleness, asynchronous servers take the same steps."""
+    rates = {"lr_rule": "sqrt", "lr_batch": 10, "warmup_epochs": 2.0, "schedule": "cosine", "accumulate": 2}
+    batches = {**gate.UNEVEN, "train": {**gate.UNEVEN["train"], **rates}}
+    settings = {**gate.learning(optimizer, batches), "strategy": strategy}
+    crew = Crewed(pool, 2, 2, **({"staleness": 0} if strategy == ASYNC else {}))
+    gate.follows_one_process(crew, digits, tmp_path, one_process(optimizer, batches), settings)
+
+
 def test_buffers_are_equal_on_all_ranks(pool, digits, tmp_path):
     gate.shares_buffers(Crewed(pool, 3, 1), digits, tmp_path, SYNC)
 
@@ -156,7 +166,7 @@ def test_no_byte_goes_from_rank_to_rank(pool, digits, tmp_path, strategy):
     assert {peer for _, peer, _, _ in sent[coordinator]} == set(ranks)
     parameters, number_bytes = answers[0]["parameters"], 8
     for process, step in itertools.product(ranks, range(1, 7)):  # the first checkpoint is at step 7
-        for operation, header in (("send", 1), ("recv_", 0)):
+        for operation, header in (("send", 2), ("recv_", 0)):  # what is asked for, and the learning rate
             told = [
                 (peer, size) for o, peer, size, at in sent[process] if (o, at) == (operation, step) and peer in servers
             ]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from doc_pages import Block, blocks, parsed, shell_lines
 
+from image_files import write_folder
 from light_launch import HOST, launch, light, manifest, point
 from paceline import api, catalog
 from paceline.cli.options import divided, whole_numbers
@@ -73,6 +74,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             (tmp_path / block.file).write_text(block.text)
     monkeypatch.chdir(tmp_path)
     runpy.run_path("make_arrays.py")
+    write_folder(tmp_path / "photos", {"daisy": 4, "roses": 4})
     return tmp_path
 
 

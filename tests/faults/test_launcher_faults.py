@@ -5,6 +5,7 @@ is shown when a case fails. Under torchrun and mpiexec a launch costs more, and 
 """
 
 import contextlib
+import math
 import os
 import random
 import signal
@@ -181,10 +182,10 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def session_folders(processes: list[psutil.Process]) -> list[Path]:
-    """What an mpiexec of Open MPI has left of its folder for temporary files."""
-    numbers = {f"pid.{process.pid}" for process in processes}
+    """What an mpiexec of Open MPI has left of its folder for temporary files; not one that had its number long ago."""
+    began_s = {f"pid.{process.pid}": process.create_time() for process in processes}
     base = Path(tempfile.gettempdir()) / f"ompi.{HOST}.{os.geteuid()}"
-    return [path for path in base.glob("pid.*") if path.name in numbers]
+    return [path for path in base.glob("pid.*") if path.stat().st_mtime > began_s.get(path.name, math.inf) - 1]
 
 
 def test_without_the_tie_ranks_do_outlive_a_killed_launcher(tmp_path):

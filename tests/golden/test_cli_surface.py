@@ -55,6 +55,22 @@ SURFACE = {
         "--fresh",
         "--json",
     ],
+    "tune lr": [
+        "STUDY",
+        "--ranks",
+        "--from",
+        "--to",
+        "--steps",
+        "--repeats",
+        "--strategy",
+        "--launcher",
+        "--site",
+        "--set",
+        "--out",
+        "--force",
+        "--fresh",
+        "--json",
+    ],
     "run": [
         "SCRIPT",
         "--ranks",
@@ -68,13 +84,14 @@ SURFACE = {
         "--fresh",
         "--json",
     ],
-    "report": ["DIR", "--json"],
+    "report": ["DIR", "--target", "--margin", "--json"],
     "trace": ["DIR", "--point", "--run", "--top", "--matrix", "--json"],
     "export": ["DIR", "--format", "--out", "--point", "--run", "--force", "--json"],
     "compare": ["A", "B", "--fail-if-slower", "--json"],
     "data list": ["--json"],
-    "data fetch": ["NAME", "--json"],
-    "data check": ["NAME", "--json"],
+    "data fetch": ["NAME", "--image-size", "--test", "--damaged", "--json"],
+    "data check": ["NAME", "--image-size", "--test", "--damaged", "--json"],
+    "data show": ["NAME", "--image-size", "--test", "--damaged", "--json"],
     "models": ["NAME", "--shape", "--classes", "--set", "--json"],
     "doctor": ["--site", "--json"],
 }
@@ -114,7 +131,8 @@ def help_text(verb: str) -> str:
 
 
 def all_help() -> str:
-    pages = [("paceline --help", overview()), ("paceline data --help", help_text("data"))]
+    pages = [("paceline --help", overview())]
+    pages += [(f"paceline {group} --help", help_text(group)) for group in ("data", "tune")]
     pages += [(f"paceline {verb} --help", help_text(verb)) for verb in SURFACE]
     return "\n".join(f"$ {command}\n\n{page.rstrip()}\n" for command, page in pages)
 
@@ -146,7 +164,7 @@ def test_the_help_is_this() -> None:
     assert all_help() == HELP.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("verb", [*SURFACE, "data"])
+@pytest.mark.parametrize("verb", [*SURFACE, "data", "tune"])
 def test_every_verb_has_two_examples_that_can_be_given(verb: str) -> None:
     found = examples(help_text(verb))
     assert len(found) >= 2

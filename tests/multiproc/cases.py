@@ -9,7 +9,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import noise_cases
 import numpy as np
+import pretrained_cases
 import torch
 import torch.distributed as dist
 
@@ -21,12 +23,16 @@ from paceline.probe.collectives import watch_collectives
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
 from paceline.records.spans import read_spans
-from paceline.records.study import DataSettings, ModelSettings, Point, TrainSettings
+from paceline.records.study import AugmentSettings, DataSettings, FinetuneSettings, ModelSettings, Point, TrainSettings
 from paceline.train import evaluate as evaluation
 from paceline.train import loop, mpi
 from paceline.train.checkpoint import state_tensors
 from paceline.train.reading import hold
+from paceline.train.resume import resume
 from paceline.train.session import Session, weights_sha256
+
+noise = noise_cases.noise
+frozen_base = pretrained_cases.frozen_base
 
 
 def leave() -> None:
@@ -66,6 +72,8 @@ def session(rank: int, size: int, folder: str, data: str, settings: dict[str, An
         ),
         model_digest="",
         train=TrainSettings(**train),
+        augment=AugmentSettings(**settings.get("augment", {})),
+        finetune=FinetuneSettings(**settings.get("finetune", {})),
         ranks=size,
         strategy=strategy,
         options=settings.get("strategy_options", catalog.strategy_options(strategy)),
@@ -89,7 +97,9 @@ def session(rank: int, size: int, folder: str, data: str, settings: dict[str, An
 def train(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any], stop_at: int = 0) -> dict:
     """Train, from a checkpoint where the folder has one; `stop_at` ends it there as a kill would."""
     one, manifest = session(rank, size, folder, data, settings)
-    me = one.rank(hold(Path(data), manifest.point, rank))
+    held = hold(Path(data), manifest.point, rank)
+    me = one.rank(held)
+    course = one.course(me, held)
     losses: list[float] = []
 
     def on_step(step: int, loss: torch.Tensor) -> None:
@@ -98,9 +108,9 @@ def train(rank: int, size: int, *, folder: str, data: str, settings: dict[str, A
             raise Stopped
 
     me.on_step = on_step
-    resumed = loop.resume(me)
+    resumed = resume(me)
     try:
-        loop.train(me)
+        course.run()
     except Stopped:
         if size > 1:
             dist.barrier()
@@ -116,6 +126,10 @@ def train(rank: int, size: int, *, folder: str, data: str, settings: dict[str, A
         "state": {name: hash(tensor.contiguous().numpy().tobytes()) for name, tensor in state.items()},
         "curves": json.dumps([[e.train_loss, e.train_accuracy, e.validation_loss, e.step] for e in me.epochs]),
         "resumed_from": resumed.step if resumed else None,
+        "phases": [(phase.name, phase.steps, phase.test_loss, phase.test_accuracy) for phase in me.phases],
+        "epochs": [(line.epoch, line.step, line.phase) for line in me.epochs],
+        "features_found": course.features and course.features.found,
+        "last_rate": me.optimizer.param_groups[0]["lr"],
     }
 
 
@@ -139,6 +153,19 @@ def learned(rank: int, size: int, *, folder: str, data: str, settings: dict[str,
     test = one._samples(mapped.test_images, mapped.test_labels, mapped.dataset)
     indices = torch.arange(mapped.dataset.test).numpy()
     return evaluation.evaluate(me.model, test, indices, me.recorder, me.strategy.peers, rank=rank, size=size)[1]
+
+
+def range_curve(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any]) -> dict:
+    """A range test: what rank 0 wrote down, the steps that were taken, and the weights they led to."""
+    one, manifest = session(rank, size, folder, data, settings)
+    held = hold(Path(data), manifest.point, rank)
+    me = one.rank(held)
+    assert one.course(me, held).run()
+    if size > 1:
+        dist.barrier()
+    lines = me.folder.lr_range.read_text().splitlines()
+    curve = [tuple(map(float, line.split(","))) for line in lines[1:]]
+    return {"header": lines[0], "curve": curve, "steps": me.step, "weights": weights_sha256(me.model)}
 
 
 def seen_collectives(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any]) -> dict:

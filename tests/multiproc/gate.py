@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from ranks import Ranks
 
@@ -94,7 +95,7 @@ def repeats_itself(ranks: Ranks, data: str, folder: Path, strategy: str) -> None
     assert len({answer["weights"] for answer in first}) == 1, "ranks ended with different bits"
 
 
-def resumes(ranks: Ranks, data: str, folder: Path, strategy: str, chance: random.Random) -> None:
+def resumes(ranks: Ranks, data: str, folder: Path, strategy: str, chance: random.Random, **more: Any) -> None:
     """Stopped twice at any steps, a run has weights, optimizer state and curves of one that never was."""
     optimizer = chance.choice(("adam", "sgd", "adadelta", "adamw"))
     train = {
@@ -105,7 +106,7 @@ def resumes(ranks: Ranks, data: str, folder: Path, strategy: str, chance: random
         "momentum": 0.9 if optimizer == "sgd" else 0.0,
         "checkpoint_every": chance.choice([1, 2, 3, 5, 7]),
     }
-    settings = {"strategy": strategy, "data": {"train_samples": 500, "validation": 100}, "train": train}
+    settings = {"strategy": strategy, "data": {"train_samples": 500, "validation": 100}, "train": train, **more}
     settings = with_model(folder, SMALL, settings, dropout=0.2)
     whole = ranks.run("train", folder=str(folder / "whole"), data=data, settings=settings)
     for stop_at in sorted(chance.sample(range(8, 33), 2)):
@@ -115,6 +116,28 @@ def resumes(ranks: Ranks, data: str, folder: Path, strategy: str, chance: random
         assert after["resumed_from"] is not None
         for what in ("weights", "state", "curves"):
             assert after[what] == before[what], what
+
+
+# Few parameters, because the gradient of every sample is held; 601 samples in batches of 40, as above.
+TINY = """
+from torch import nn
+def build(classes):
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(36, 8), nn.Tanh(), nn.Linear(8, classes)
+    )
+"""
+
+
+def shows_noise(ranks: Ranks, data: str, folder: Path, strategy: str, **train: Any) -> None:
+    """Gradient noise is measured as the gradients of single samples say; the last step, of one sample, is not."""
+    sgd = {"optimizer": "sgd", "lr": 0.1, "batch_global": 40, "epochs": 2, "noise_every": 1, "clip_norm": 0.1}
+    settings = {"strategy": strategy, "data": {"train_samples": 601}, "train": {**sgd, **train}}
+    settings = with_model(folder, TINY, settings)
+    answers = ranks.run("noise", folder=str(folder), data=data, settings=settings, look="exact")
+    exact = [step for step in answers[0]["exact"] if step[0] > 1]
+    assert len(exact) == 30
+    assert np.array(answers[0]["seen"]) == pytest.approx(np.array(exact), rel=1e-9)
+    assert all(answer["seen"] == answers[0]["seen"] for answer in answers), "ranks do not agree"
 
 
 def one_process_losses(ranks: Ranks, data: str, folder: Path) -> Losses:

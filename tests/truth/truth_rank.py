@@ -21,7 +21,7 @@ from paceline.probe.recorder import Recorder
 from paceline.records.folder import RunFolder
 from paceline.records.pulse import PulseWriter
 from paceline.records.spans import SpanWriter
-from paceline.train.loop import Rank
+from paceline.train.rank import Rank
 
 
 @contextlib.contextmanager

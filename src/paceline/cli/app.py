@@ -35,6 +35,7 @@ VERBS = {
         "[STUDY] [OPTIONS]",
         "Train once: one run of one point of a study.",
     ),
+    "tune": ("paceline.cli.tune:app", "", "Find a setting that fits: the learning rate, by a range test."),
     "run": (
         "paceline.cli.run:run",
         "[OPTIONS] -- SCRIPT [ARGUMENTS]",
@@ -42,7 +43,7 @@ VERBS = {
     ),
     "report": (
         "paceline.cli.report:report",
-        "DIR [--json]",
+        "DIR [OPTIONS]",
         "Rebuild the tables and the report of a study from its folder.",
     ),
     "trace": (

@@ -40,6 +40,7 @@ def models(
 
         paceline models cnn-690k
         paceline models mlp --shape 32,32,3 --set layers=3 --set neurons=128
+        paceline models resnet50 --shape 32,32,3 --set head=[20]
         paceline models my_file.py:build --classes 4
     """
     from paceline import catalog
@@ -47,6 +48,7 @@ def models(
     console = Console.standard()
     if name is None:
         known = {model: catalog.description("model", model) for model in catalog.names("model")}
+        known |= {f"{first}:NAME": text for first, (_, text) in catalog.FAMILIES["model"].items()}
         if as_json:
             console.json({"models": [{"name": model, "description": text} for model, text in known.items()]})
         else:
@@ -116,5 +118,22 @@ def _layers_text(found: ModelSummary) -> str:
         f"Parameters:    {count_text(found.parameters)} ({bytes_text(found.parameters * 4)} in float32)\n"
         f"Trainable:     {count_text(found.trainable)}\n"
         f"Not trainable: {count_text(found.parameters - found.trainable)}\n"
+        f"{_keras_text(found)}{_facts_text(found)}"
         "Output shapes are channels, height, width, without the batch."
     )
+
+
+def _keras_text(found: ModelSummary) -> str:
+    """The counts as Keras gives them, where they differ; empty otherwise."""
+    if not found.keras.why:
+        return ""
+    fixed = found.keras.total - found.keras.trainable
+    return (
+        f"In Keras's way of counting {count_text(found.keras.total)}, {count_text(found.keras.trainable)} of them "
+        f"trainable and {count_text(fixed)} not: with {found.keras.why}.\n"
+    )
+
+
+def _facts_text(found: ModelSummary) -> str:
+    facts = {key: text for key, text in found.facts.items() if key in ("base", "preprocessing")}
+    return "".join(f"{f'{key.capitalize()}:':<15}{text}\n" for key, text in facts.items())

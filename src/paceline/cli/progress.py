@@ -1,6 +1,7 @@
 """What a study says while it runs: a line per run as it ends, and how long the rest will take.
 
     [ OK ] (3/10) 2 ranks, run 2: epoch 4.21 s, 2,850 samples/s, test accuracy 97.1 %
+    [WARN] (4/10) 4 ranks, run 2: the training loss is nan in epoch 1: it diverged
 
 On a terminal a bar below these lines shows the run that is on; elsewhere a plain line comes now
 and then, so that a log shows that it moves and does not fill up.
@@ -13,6 +14,8 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Self
 
 from paceline.cli.console import Console
+from paceline.cli.curve_watch import CurveWatch
+from paceline.records.folder import StudyFolder
 from paceline.records.study import point_label
 from paceline.studies.events import (
     DataReady,
@@ -45,6 +48,9 @@ class StudyProgress:
         self._said_at = clock()
         self._bar: Any = None
         self._vary: Collection[str] = ()
+        self._classes: int | None = None
+        self._study: StudyFolder | None = None
+        self._watch: CurveWatch | None = None
         self.finished = 0
         """Runs that are on the disk by now."""
         self.total = 0
@@ -65,6 +71,7 @@ class StudyProgress:
             case Note():
                 self._console.say(event.text)
             case DataReady():
+                self._classes = event.prepared.dataset.classes
                 if event.prepared.note:
                     self._console.status("WARN", event.prepared.note)
             case StudyStarted():
@@ -72,10 +79,13 @@ class StudyProgress:
             case RunStarted():
                 self._said_at = self._clock()
                 self._draw(event, 0.0, None)
+                self._follow(event)
             case RunProgress():
                 self._move(event)
+                self._warn(event, self._watch.look() if self._watch else [])
             case RunFinished():
                 self.finished += 1
+                self._warn(event, self._watch.faults(event.result.epochs) if self._watch else [])
                 self._end(event, "OK", result_text(event.result))
             case RunSkipped():
                 if event.result is None:
@@ -87,10 +97,21 @@ class StudyProgress:
 
     def _begin(self, event: StudyStarted) -> None:
         self.total, self.finished, self._vary = event.total, event.finished, event.study.vary
+        self._study = StudyFolder(event.folder)
         for index, text in enumerate(dict.fromkeys(event.placements)):
             self._console.fact("" if index else "Placement", text)
         if event.finished:
             self._console.fact("Kept", f"{event.finished} of {event.total} runs are finished from before")
+
+    def _follow(self, event: RunStarted) -> None:
+        """Look at the curves of this run from now on."""
+        if self._study is not None:
+            curves = self._study.run(event.run.point.point_id, event.run.number).curves
+            self._watch = CurveWatch(curves, self._classes)
+
+    def _warn(self, event: RunProgress | RunFinished, faults: list[str]) -> None:
+        for fault in faults:
+            self._end(event, "WARN", fault)
 
     def _move(self, event: RunProgress) -> None:
         if self._bar is not None:

@@ -25,4 +25,4 @@ def studies(*, as_json: Json = False) -> None:
         console.json({"studies": [plain(study) for study in shipped]})
         return
     texts = [f"{study.name}: {study.title}\n    {study.question}\n    {study.path}" for study in shipped]
-    console.result("\n\n".join([*texts, f"Run one: paceline study {shipped[0].name}"]))
+    console.result("\n\n".join([*texts, "Run the quickest: paceline study digits"]))

@@ -152,7 +152,19 @@ def open_study(loaded: LoadedStudy, folder: Path, console: Console) -> None:
     cores = counted(here.cores, "core")
     console.fact("Machine", f"{here.host}: {cores}, {bytes_text(here.memory_bytes)}, {here.cpu}{gpus}")
     console.fact("Study", f"{study.title or study.name}{f': {study.question}' if study.question else ''}")
+    for line in _chosen(study):
+        console.fact("Chosen", line)
     console.fact("Folder", str(folder))
+
+
+def _chosen(study: Study) -> tuple[str, ...]:
+    """What the recipes of its points choose, and why."""
+    from paceline.records.choices import choice_lines
+    from paceline.records.study import point_label
+    from paceline.studies.expand import expand
+
+    points = expand(study, data_digest="", model_digest="")
+    return choice_lines((point_label(point, study.vary), point.chosen) for point in points)
 
 
 def interrupted(verb: str, folder: Path, progress: StudyProgress, console: Console) -> int:

@@ -141,7 +141,8 @@ def _epoch_text(line: dict[str, str]) -> str:
     parts.append(duration_text(epoch_s))
     if epoch_s > 0:
         parts.append(f"{count_text(round(int(line['samples']) / epoch_s))} samples/s")
-    return f"epoch {line['epoch']}: {', '.join(parts)}"
+    phase = ", fine-tuning" if line.get("phase") == "finetune" else ""
+    return f"epoch {line['epoch']}{phase}: {', '.join(parts)}"
 
 
 def _show(results: Results, result: RunResult, source: str, console: Console, *, as_json: bool) -> None:
@@ -158,6 +159,9 @@ def _show(results: Results, result: RunResult, source: str, console: Console, *,
     ranks = counted(result.ranks, "rank")
     steps = f"{counted(len(result.epochs), 'epoch')} ({counted(result.steps, 'step')})"
     console.result(f"Test accuracy {accuracy}, test loss {loss}: {steps}, {ranks}, {duration_text(result.wall_s)}.")
+    for phase in result.phases[:-1]:
+        before, loss = percent_text(phase.test_accuracy), number_text(phase.test_loss)
+        console.result(f"Before it was fine-tuned: test accuracy {before}, test loss {loss}.")
     if result.resumed_from_step is not None:
         changed = result.resume_note
         written = f", written on another host or with other versions: {changed}" if changed else ""

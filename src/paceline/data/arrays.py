@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -47,6 +48,14 @@ class Arrays(FourArrays):
     """None where the labels alone say it."""
     note: str | None = None
     """What was done to the data that its owner should know."""
+    class_names: tuple[str, ...] | None = None
+    """In the order of their labels; None where they have none."""
+    validation: int = 0
+    """How many of the training samples, the first ones, are a validation set that the data brought along."""
+    mixed: bool = False
+    """Whether classes lie mixed, so that any stretch of samples has the balance of all."""
+    made: Path | None = None
+    """A folder of the cache in which the images lie already, as files that are named after their parts."""
 
     @classmethod
     def of(cls, four: Sequence[np.ndarray], *, source: str) -> Arrays:
@@ -122,13 +131,13 @@ def sha256(array: np.ndarray) -> str:
     return hashlib.sha256(values.reshape(-1).view(np.uint8).data).hexdigest()
 
 
-def digest(parts: dict[str, np.ndarray]) -> str:
-    """SHA-256 over the four arrays with their types and shapes."""
+def digest(parts: dict[str, np.ndarray], facts: str = "") -> str:
+    """SHA-256 over the four arrays with their types and shapes, and over what else belongs to them."""
     lines = (
         f"{name} {array.dtype.name} {'x'.join(map(str, array.shape))} {sha256(array)}\n"
         for name, array in sorted(parts.items())
     )
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+    return hashlib.sha256(("".join(lines) + facts).encode()).hexdigest()
 
 
 def channel_statistics(images: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import json
 import os
 import re
 import secrets
@@ -54,6 +55,21 @@ class Dataset:
     """The same; 1 where a channel never changes."""
     source: str
     """Where it came from, in words."""
+    class_names: tuple[str, ...] | None = None
+    """In the order of their labels; None where they are not known."""
+    train_counts: tuple[int, ...] | None = None
+    """Training samples of each class; None in a cache that an older version wrote."""
+    test_counts: tuple[int, ...] | None = None
+    """The same of the test samples."""
+    validation: int = 0
+    """How many of the training samples, the first ones, are a validation set that the data brought along."""
+    mixed: bool = False
+    """Whether classes lie mixed, so that any stretch of samples has the balance of all: a split is then a cut."""
+
+    @property
+    def facts(self) -> str:
+        """What the digest covers besides the arrays; empty for sets that have nothing else."""
+        return facts(self.class_names, self.validation, self.mixed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,24 +115,33 @@ def open_dataset(folder: Path) -> MappedDataset:
 
 def keep(cache: Path, name: str, arrays: Arrays) -> tuple[Path, Dataset]:
     """Put tidy arrays into the cache; the folder, and what it holds."""
-    dataset = _described(name, arrays)
-    folder = cache / f"{_file_name(name)}-{dataset.digest[:12]}"
-    with _storage_told(folder):
-        cache.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(cache)
-        if _sound(folder, dataset.digest):
-            return folder, dataset
-        making = cache / f"{_MAKING}{folder.name}-{os.getpid()}-{secrets.token_hex(4)}"
-        try:
-            making.mkdir()
+    making = arrays.made
+    try:
+        dataset = _described(name, arrays)
+        folder = cache / f"{_file_name(name)}-{dataset.digest[:12]}"
+        with storage_told(folder):
+            cache.mkdir(parents=True, exist_ok=True)
+            _remove_abandoned(cache)
+            if _sound(folder, dataset.digest):
+                return folder, dataset
+            making = making or new_folder(cache, folder.name)
             for part, array in arrays.parts().items():
-                _write_array(making / f"{part}.npy", array)
+                if arrays.made is None or part.endswith("labels"):
+                    _write_array(making / f"{part}.npy", array)
             write_record(making / "dataset.json", dataset)
             _move_into_place(making, folder, dataset.digest)
             sync_folder(cache)
-        finally:
+    finally:
+        if making is not None:
             shutil.rmtree(making, ignore_errors=True)
     return folder, dataset
+
+
+def new_folder(cache: Path, name: str) -> Path:
+    """A folder of the cache for something in the making; what is left in it after a kill is removed a day later."""
+    making = cache / f"{_MAKING}{_file_name(name)}-{os.getpid()}-{secrets.token_hex(4)}"
+    making.mkdir(parents=True)
+    return making
 
 
 def entry_path(cache: Path, name: str, key: str) -> Path:
@@ -136,12 +161,12 @@ def read_entry(path: Path) -> IndexEntry | None:
 
 def write_entry(path: Path, entry: IndexEntry) -> None:
     """Remember which folder answers a request."""
-    with _storage_told(path):
+    with storage_told(path):
         write_record(path, entry)
 
 
 @contextlib.contextmanager
-def _storage_told(path: Path) -> Iterator[None]:
+def storage_told(path: Path) -> Iterator[None]:
     """Turn what goes wrong while `path` is written into a sentence about the cache."""
     try:
         yield
@@ -156,6 +181,16 @@ def _storage_told(path: Path) -> Iterator[None]:
         raise told from error
 
 
+def facts(class_names: tuple[str, ...] | None, validation: int, mixed: bool) -> str:
+    """What belongs to a data set besides its arrays, as the text that is hashed with them."""
+    return json.dumps([class_names, validation, mixed]) if class_names or validation or mixed else ""
+
+
+def class_counts(labels: np.ndarray, classes: int) -> tuple[int, ...]:
+    """Samples of each class."""
+    return tuple(np.bincount(labels, minlength=classes).tolist())
+
+
 def _described(name: str, arrays: Arrays) -> Dataset:
     assert arrays.classes is not None
     images = arrays.train_images
@@ -163,7 +198,7 @@ def _described(name: str, arrays: Arrays) -> Dataset:
     height, width, channels = images.shape[1:]
     return Dataset(
         name=name,
-        digest=digest(arrays.parts()),
+        digest=digest(arrays.parts(), facts(arrays.class_names, arrays.validation, arrays.mixed)),
         shape=(height, width, channels),
         classes=arrays.classes,
         train=len(images),
@@ -172,6 +207,11 @@ def _described(name: str, arrays: Arrays) -> Dataset:
         mean=mean,
         std=std,
         source=arrays.source,
+        class_names=arrays.class_names,
+        train_counts=class_counts(arrays.train_labels, arrays.classes),
+        test_counts=class_counts(arrays.test_labels, arrays.classes),
+        validation=arrays.validation,
+        mixed=arrays.mixed,
     )
 
 

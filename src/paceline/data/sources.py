@@ -8,7 +8,9 @@ Archives are opened as data: nothing that a package carries is ever run.
 
 from __future__ import annotations
 
+import hashlib
 import io
+import os
 import shutil
 import socket
 import subprocess
@@ -20,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
+from typing import BinaryIO
 
 from paceline.data.arrays import Arrays
 from paceline.data.idx import USUAL_NAMES, read_idx_file
@@ -30,6 +33,9 @@ _SOCKET_TIMEOUT_S = 5.0
 _FILE_TIMEOUT_S = 300.0
 _COMMAND_TIMEOUT_S = 300.0
 _DOWNLOAD_LIMIT_BYTES = 1 << 28
+_ARCHIVE_TIMEOUT_S = 2 * 3600.0
+_ARCHIVE_LIMIT_BYTES = 1 << 33
+_TOLD_EVERY_BYTES = 100_000_000
 
 
 class SourceFailure(Exception):
@@ -103,6 +109,24 @@ def download_idx(mirrors: Sequence[str]) -> Arrays:
         except (OSError, HTTPException, ValueError) as error:
             failures.append(f"{_host(mirror)}: {str(error) or type(error).__name__}")
     raise SourceFailure("; ".join(failures))
+
+
+def download_file(url: str, path: Path, *, say: Callable[[str], None], md5: str = "") -> None:
+    """A file that may be too large for memory, under its name when it is whole; `md5` is its publisher's sum."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with part.open("wb") as file:
+            digest = _stream(url, file, say)
+        if md5 and digest != md5:
+            raise SourceFailure(f"{url} does not have the MD5 sum {md5}, but {digest}")
+        os.replace(part, path)
+    except urllib.error.URLError as error:
+        raise SourceFailure(f"{_host(url)}: {getattr(error, 'reason', error)}") from error
+    except (OSError, HTTPException, ValueError) as error:
+        raise SourceFailure(f"{_host(url)}: {str(error) or type(error).__name__}") from error
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def pip_archive(requirement: str, folder: Path) -> Path:
@@ -179,6 +203,28 @@ def _download(url: str) -> tuple[str, bytes]:
             if time.monotonic() - started_at > _FILE_TIMEOUT_S:
                 raise SourceFailure(f"{url} did not arrive within {_FILE_TIMEOUT_S:.0f} s")
     return url, bytes(data)
+
+
+def _stream(url: str, file: BinaryIO, say: Callable[[str], None]) -> str:
+    """Write what an address sends to a file, and say every so often how much that is; its MD5 sum."""
+    started_at = time.monotonic()
+    digest, received, told = hashlib.md5(usedforsecurity=False), 0, 0
+    with urllib.request.urlopen(url, timeout=_SOCKET_TIMEOUT_S) as answer:
+        while piece := answer.read(1 << 20):
+            file.write(piece)
+            digest.update(piece)
+            received += len(piece)
+            if received > _ARCHIVE_LIMIT_BYTES:
+                raise SourceFailure(f"{url} is larger than {bytes_text(_ARCHIVE_LIMIT_BYTES)}")
+            if time.monotonic() - started_at > _ARCHIVE_TIMEOUT_S:
+                raise SourceFailure(f"{url} did not arrive within {_ARCHIVE_TIMEOUT_S:.0f} s")
+            if received - told >= _TOLD_EVERY_BYTES:
+                told = received
+                say(f"{bytes_text(received)} of {url.rsplit('/', 1)[-1]} received")
+        declared = answer.headers.get("Content-Length")
+    if declared is not None and received != int(declared):  # which the library does not compare
+        raise SourceFailure(f"{url} breaks off after {received:,} of {int(declared):,} bytes")
+    return digest.hexdigest()
 
 
 def _host(url: str) -> str:

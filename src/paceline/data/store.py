@@ -6,8 +6,6 @@ DataSettings ── prepare ──▶ Prepared(folder) ── open_dataset ─�
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,26 +13,24 @@ from pathlib import Path
 import numpy as np
 
 from paceline import catalog
-from paceline.data.arrays import Arrays, digest, order, tidy
+from paceline.data.arrays import digest, order
 from paceline.data.cache import (
     Dataset,
     IndexEntry,
+    MappedDataset,
+    class_counts,
     entry_path,
     keep,
     open_dataset,
     read_entry,
     write_entry,
 )
-from paceline.data.idx import idx_files, read_idx_folder
-from paceline.data.npz import read_npz
+from paceline.data.request import Request, request
 from paceline.data.sources import NoSourceError
-from paceline.data.synthetic import synthetic_options
 from paceline.errors import DataError
 from paceline.identity import cache_folder, in_ci
 from paceline.records.study import DataSettings
 
-# Part of every index key: raised when decoding changes, so that no old cache answers.
-_DECODER = 1
 _SPLIT_SEED = 690_590
 
 
@@ -68,15 +64,10 @@ class DatasetState:
     test: int | None
     shape: tuple[int, int, int] | None
     source: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Request:
-    """What is asked for, under a key that changes whenever the answer could."""
-
-    name: str
-    key: str
-    decode: Callable[[], Arrays]
+    class_names: tuple[str, ...] | None
+    train_counts: tuple[int, ...] | None
+    """Training samples of each class."""
+    test_counts: tuple[int, ...] | None
 
 
 def prepare(
@@ -88,14 +79,17 @@ def prepare(
 ) -> Prepared:
     """The data set that the settings name, decoded into the cache. Relative paths start at `base`."""
     cache = cache or cache_folder()
-    request = _request(settings, base, cache, say)
-    found = _cached(request, cache)
+    wanted = request(settings, base, cache, say)
+    found = _cached(wanted, cache)
     if found is not None:
         return found
-    arrays = request.decode()
-    folder, dataset = keep(cache, request.name, arrays)
+    if wanted.fetch is not None:
+        wanted.fetch()
+        wanted = request(settings, base, cache, say)  # whose key holds the files that are there now
+    arrays = wanted.decode()
+    folder, dataset = keep(cache, wanted.name, arrays)
     entry = IndexEntry(folder=folder.name, source=arrays.source, note=arrays.note)
-    write_entry(entry_path(cache, request.name, request.key), entry)
+    write_entry(entry_path(cache, wanted.name, wanted.key), entry)
     return Prepared(dataset=dataset, folder=folder, note=arrays.note)
 
 
@@ -120,26 +114,39 @@ def prepare_or_digits(
     return replace(prepared, note=", ".join((note, *changes))), fitted
 
 
-def check(settings_or_name: str, *, base: Path, cache: Path | None = None) -> Prepared:
+def cached(settings: DataSettings, *, base: Path, cache: Path | None = None) -> Prepared | None:
+    """The data set that the settings name, where it is in the cache; nothing is fetched or decoded."""
+    cache = cache or cache_folder()
+    return _cached(request(settings, base, cache, lambda line: None), cache)
+
+
+def check(settings_or_name: DataSettings | str, *, base: Path, cache: Path | None = None) -> Prepared:
     """A cached data set after every byte of it was read and compared with its digest."""
     cache = cache or cache_folder()
-    request = _request(DataSettings(dataset=settings_or_name), base, cache, lambda line: None)
-    entry = read_entry(entry_path(cache, request.name, request.key))
+    named = isinstance(settings_or_name, str)
+    settings = DataSettings(dataset=settings_or_name) if named else settings_or_name
+    wanted = request(settings, base, cache, lambda line: None)
+    entry = read_entry(entry_path(cache, wanted.name, wanted.key))
     if entry is None:
-        raise DataError(
-            f"{settings_or_name} is not in the cache {cache}.",
-            right="Only what was fetched can be checked.",
-            next=f"Fetch it: paceline data fetch {settings_or_name}",
-        )
+        raise not_cached(settings, cache)
     folder = cache / entry.folder
     mapped = open_dataset(folder)
-    if digest(mapped.parts()) != mapped.dataset.digest:
+    if digest(mapped.parts(), mapped.dataset.facts) != mapped.dataset.digest:
         raise DataError(
             f"The cached data set {folder} is damaged: its bytes do not have the SHA-256 they were stored with.",
             right=f"Expected {mapped.dataset.digest} over the four arrays.",
-            next=f"Remove that folder, then: paceline data fetch {settings_or_name}",
+            next=f"Remove that folder, then: paceline data fetch {settings.dataset}",
         )
-    return Prepared(dataset=replace(mapped.dataset, source=entry.source), folder=folder, note=entry.note)
+    return Prepared(dataset=replace(_with_counts(mapped), source=entry.source), folder=folder, note=entry.note)
+
+
+def not_cached(settings: DataSettings, cache: Path | None = None) -> DataError:
+    """The sentence about a data set that was asked for and never fetched, or not in this form."""
+    return DataError(
+        f"{settings.dataset} is not in the cache {cache or cache_folder()}.",
+        right="Only what was fetched can be checked or shown.",
+        next=f"Fetch it: paceline data fetch {settings.dataset}",
+    )
 
 
 def catalog_state(cache: Path | None = None) -> tuple[DatasetState, ...]:
@@ -147,7 +154,10 @@ def catalog_state(cache: Path | None = None) -> tuple[DatasetState, ...]:
     cache = cache or cache_folder()
     states = []
     for name in catalog.names("dataset"):
-        found = _cached(_request(DataSettings(dataset=name), Path(), cache, lambda line: None), cache)
+        try:
+            found = cached(DataSettings(dataset=name), base=Path(), cache=cache)
+        except DataError:  # the user's own files for it are not what they should be: said when they are asked for
+            found = None
         states.append(
             DatasetState(
                 name=name,
@@ -158,6 +168,9 @@ def catalog_state(cache: Path | None = None) -> tuple[DatasetState, ...]:
                 test=found.dataset.test if found else None,
                 shape=found.dataset.shape if found else None,
                 source=found.dataset.source if found else None,
+                class_names=found.dataset.class_names if found else None,
+                train_counts=found.dataset.train_counts if found else None,
+                test_counts=found.dataset.test_counts if found else None,
             )
         )
     return tuple(states)
@@ -178,7 +191,8 @@ def split(dataset: Dataset, settings: DataSettings) -> Split:
             else "At least one must be left to train on.",
             next="Correct [data] in the study file.",
         )
-    shuffled = order(dataset.train, _SPLIT_SEED)
+    # Where classes lie mixed, a cut keeps their balance, which a draw would only do on average.
+    shuffled = np.arange(dataset.train) if dataset.mixed else order(dataset.train, _SPLIT_SEED)
     return Split(
         train=np.sort(shuffled[num_validation : num_validation + num_train]),
         validation=np.sort(shuffled[:num_validation]),
@@ -202,6 +216,14 @@ def _fitted(settings: DataSettings, dataset: Dataset) -> tuple[DataSettings, lis
 
 def _num_validation(dataset: Dataset, settings: DataSettings) -> int:
     asked = settings.validation
+    if dataset.validation:
+        if asked:
+            raise DataError(
+                f"validation is {asked:g}, and {dataset.name} brings {dataset.validation:,} samples to validate on.",
+                right="Validation is held out only where a data set brings none.",
+                next="Leave validation out of [data] in the study file.",
+            )
+        return dataset.validation
     if 0 <= asked < 1:
         return round(asked * dataset.train)
     if asked > 1e15 or asked != asked or asked < 0 or asked != int(asked) or asked > dataset.train:
@@ -213,74 +235,26 @@ def _num_validation(dataset: Dataset, settings: DataSettings) -> int:
     return int(asked)
 
 
-def _cached(request: _Request, cache: Path) -> Prepared | None:
+def _cached(wanted: Request, cache: Path) -> Prepared | None:
     """What the cache holds for a request; None where it holds nothing, or nothing sound."""
-    entry = read_entry(entry_path(cache, request.name, request.key))
+    entry = read_entry(entry_path(cache, wanted.name, wanted.key))
     if entry is None:
         return None
     folder = cache / entry.folder
     try:
-        dataset = open_dataset(folder).dataset
+        dataset = _with_counts(open_dataset(folder))
     except DataError:
         return None
-    return Prepared(dataset=replace(dataset, name=request.name, source=entry.source), folder=folder, note=entry.note)
+    return Prepared(dataset=replace(dataset, name=wanted.name, source=entry.source), folder=folder, note=entry.note)
 
 
-def _request(settings: DataSettings, base: Path, cache: Path, say: Callable[[str], None]) -> _Request:
-    name = settings.dataset
-    if name != "synthetic" and (settings.shape, settings.classes, settings.samples) != (None, None, None):
-        raise DataError(
-            f"shape, classes and samples are given for the data set {name!r}.",
-            right="They are settings of synthetic alone: other sets have a shape of their own.",
-            next='Remove them from [data], or use dataset = "synthetic".',
-        )
-    if name in catalog.names("dataset"):
-        options = synthetic_options(settings) if name == "synthetic" else None
-        make = catalog.load("dataset", name)
-        return _Request(
-            name=name,
-            key=json.dumps([_DECODER, name, options]),
-            decode=lambda: make(settings, sources=cache / "sources", say=say),
-        )
-    return _file_request(name, base)
-
-
-def _file_request(name: str, base: Path) -> _Request:
-    """A request for the user's own files: its key holds their sizes and times, so that a file
-    that was changed is decoded again."""
-    form, _, rest = name.partition(":")
-    path = Path(rest if form in ("npz", "idx") else name).expanduser()
-    path = path if path.is_absolute() else base / path
-    if form == "npz" or (form != "idx" and path.suffix == ".npz"):
-        read, files = read_npz, [path]
-    elif form == "idx" or os.path.isdir(path):
-        read, files = read_idx_folder, list(idx_files(path).values())
-    elif os.path.isfile(path):
-        raise DataError(
-            f"{path} is neither an .npz file nor a folder of IDX files.",
-            right="A data set of your own is an .npz file, or a folder of IDX files.",
-            next="For IDX files name their folder.",
-        )
-    elif len(Path(name).parts) > 1:
-        raise DataError(
-            f"There is no file or folder {path}.",
-            right="dataset names a data set, an .npz file or a folder of IDX files.",
-            next="Check the path: a relative one starts at the study file's folder.",
-        )
-    else:
-        raise DataError(
-            catalog.unknown("dataset", name),
-            right="A path works too: an .npz file, or a folder of IDX files.",
-            next="See them all: paceline data list",
-        )
-    stats = [(str(file), *_stamp(file)) for file in files if os.path.isfile(file)]
-    return _Request(
-        name=path.stem if read is read_npz else path.resolve().name,
-        key=json.dumps([_DECODER, str(path.absolute()), stats]),
-        decode=lambda: tidy(read(path), str(path)),
-    )
-
-
-def _stamp(file: Path) -> tuple[int, int, int]:
-    stat = file.stat()
-    return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
+def _with_counts(mapped: MappedDataset) -> Dataset:
+    """The description with the samples of each class, which older versions did not write down."""
+    dataset = mapped.dataset
+    if dataset.train_counts is not None:
+        return dataset
+    labels = (mapped.train_labels, mapped.test_labels)
+    if any(part.min() < 0 or part.max() >= dataset.classes for part in labels):  # damaged, which `check` says
+        return dataset
+    train, test = (class_counts(part, dataset.classes) for part in labels)
+    return replace(dataset, train_counts=train, test_counts=test)

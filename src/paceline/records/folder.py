@@ -4,6 +4,7 @@ STUDY/study.toml                      the resolved study, to read and to run aga
 STUDY/points.json                     the same study and its points: what a report is rebuilt from
 STUDY/points/<point-id>/runs/<n>/     one run folder
 STUDY/results.csv  results.parquet  report.html     derived: may be deleted and rebuilt
+STUDY/lr-range.html                   the curves of range tests, derived too
 STUDY/lock                            who is running this study
 """
 
@@ -42,6 +43,14 @@ class RunFolder:
     @property
     def curves(self) -> Path:
         return self.path / "curves.csv"
+
+    @property
+    def noise(self) -> Path:
+        return self.path / "noise.csv"
+
+    @property
+    def lr_range(self) -> Path:
+        return self.path / "lr-range.csv"
 
     @property
     def checkpoints(self) -> Path:
@@ -152,6 +161,11 @@ class StudyFolder:
     @property
     def report(self) -> Path:
         return self.path / "report.html"
+
+    @property
+    def lr_range(self) -> Path:
+        """Of range tests: their curves."""
+        return self.path / "lr-range.html"
 
     def point(self, point_id: str) -> Path:
         return self.path / "points" / point_id

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from paceline.records.anatomy import Anatomy, Efficiencies
 from paceline.records.finding import Finding
-from paceline.records.run import Epoch, Machine
+from paceline.records.learning import Learning, Lesson
+from paceline.records.run import CachedFeatures, Epoch, Machine
 from paceline.records.study import Point, Study
 
 
@@ -40,6 +41,31 @@ class Curve:
     run: int
     seed: int
     epochs: tuple[Epoch, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """What a phase added to the test accuracy, as a fraction, within each repeat."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    """95 % interval of the mean; None with fewer than three repeats."""
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseResult:
+    """One phase of a point's training."""
+
+    name: str
+    """train or finetune."""
+    epoch_s: Interval | None
+    test_accuracy: Spread
+    """When it ended."""
+    test_loss: Spread
+    gain: Gain | None
+    """Over the phase before; None for the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +119,14 @@ class PointResult:
     """The most steps that a rank of any run was ahead of the slowest."""
     emulated: bool = False
     """Whether its hosts were only namespaces of one machine."""
+    phases: tuple[PhaseResult, ...] = ()
+    """In order; times and speed-ups above are those of the first."""
+    features: CachedFeatures | None = None
+    """What stood in for images in the first phase, of the run that waited longest for it; None where nothing did."""
+    network: dict[str, str] = field(default_factory=dict)
+    """Of a pretrained network: its name, where its weights came from, what was done to images; empty for others."""
+    learning: Learning | None = None
+    """What its curves show; None for a script, and where no run is finished."""
 
     @property
     def ranks_and_servers(self) -> int:
@@ -134,3 +168,5 @@ class StudyResults:
     commit: str | None
     comparisons: tuple[Comparison, ...] = ()
     """One for each number of ranks at which there are several series."""
+    lesson: Lesson = Lesson()
+    """What the study as a whole shows about learning."""

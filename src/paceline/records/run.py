@@ -140,6 +140,62 @@ class Epoch:
     """Whether every sample was used: False where `steps` ended the epoch early."""
     resumed: bool = False
     """Whether it was interrupted: its time is then the sum of its parts."""
+    phase: str = "train"
+    """train, or finetune: the second phase, in which a frozen base learns, too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseEpoch:
+    """One line of `noise.csv`: the gradient noise in the measured steps of one epoch."""
+
+    epoch: int
+    """As in `curves.csv`."""
+    step: int
+    """The last of them, counted from 0."""
+    measured: int
+    """How many they are."""
+    noise_scale: float | None
+    """variance / signal, in samples; None where the signal is not above 0."""
+    variance: float
+    """tr(Σ): by how much the gradient of a single sample varies, squared and summed over parameters; their mean."""
+    signal: float
+    """|G|²: square of the gradient without noise; their mean, which may be below 0 where noise is all there is."""
+    differences: int
+    """Between neighbouring measured steps: from these come the three figures below, None where there are none."""
+    variance_var: float | None
+    """Variance of one step's `variance`."""
+    signal_var: float | None
+    covariance: float | None
+    gain: float | None = None
+    """Of AdaScale, after the epoch; None under any other rule."""
+    progress: float | None = None
+    """Of AdaScale: how many steps the schedule has come to, of those that were taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseEnd:
+    """Where a phase of the training ended: what the test said then."""
+
+    name: str
+    """train or finetune."""
+    steps: int
+    """Optimizer steps in it."""
+    test_loss: float
+    test_accuracy: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedFeatures:
+    """What a frozen base made of the images, computed once and trained on in their place."""
+
+    samples: int
+    """Of training, validation and test."""
+    size: int
+    """Numbers for each."""
+    ready_s: float
+    """Until they were computed, or found in the cache."""
+    found: bool
+    """Whether an earlier run had left them there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +252,14 @@ class RankReport:
     """Of a script: what the probe recognised in it, such as DDP."""
     notes: tuple[str, ...] = ()
     """Of a script: what could not be measured, in sentences."""
+    phases: tuple[PhaseEnd, ...] = ()
+    """Phases of the training that are over; the last one's test is that of the run."""
+    features: CachedFeatures | None = None
+    """None where it trained on the images themselves."""
+    network: dict[str, str] = field(default_factory=dict)
+    """Of a pretrained network: its name, where its weights came from, what was done to images; empty for others."""
+    noise: tuple[NoiseEpoch, ...] = ()
+    """Epochs in which gradient noise was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,3 +340,13 @@ class RunResult:
     found: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """As its ranks said: what was recognised in the script, and what could not be measured."""
+    classes: int | None = None
+    """Of the data set: what guessing gives follows from it. None for a script, and where it was not noted."""
+    phases: tuple[PhaseEnd, ...] = ()
+    """Phases of the training, with the test after each; empty in results from before there were any."""
+    features: CachedFeatures | None = None
+    """Of a first phase on cached features: as the slowest rank saw them; None where it trained on the images."""
+    network: dict[str, str] = field(default_factory=dict)
+    """Of a pretrained network: its name, where its weights came from, what was done to images; empty for others."""
+    noise: tuple[NoiseEpoch, ...] = ()
+    """Epochs in which gradient noise was measured."""

@@ -14,6 +14,7 @@ import json
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
 
+from paceline import catalog
 from paceline.units import counted
 
 # Factors that a label shows as a number of something.
@@ -45,6 +46,32 @@ class DataSettings:
     """Training samples that `synthetic` makes; a sixth as many for the test."""
     read: str = "mapped"
     """mapped (one decoded cache per host), whole (every rank reads all) or mpi-io (every rank reads its share)."""
+    image_size: int | None = None
+    """Height and width to which the images of a folder are brought; the data set's own where None."""
+    test: float = 0.0
+    """Fraction of an image folder held out as its test set, where it brings none; a sixth where 0."""
+    damaged: str = "refuse"
+    """refuse or skip: what is done where images of a folder cannot be decoded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AugmentSettings:
+    """`[augment]` of a study file: how training images are changed, each in its own way. All zero changes nothing."""
+
+    crop: int = 0
+    """Pixels of padding on every side, out of which the image's own size is cut again."""
+    flip: bool = False
+    """Left and right exchanged, every other time."""
+    shift: float = 0.0
+    """At most this fraction of height and width."""
+    zoom: float = 0.0
+    """At most this fraction larger or smaller."""
+    rotation: float = 0.0
+    """At most so many degrees, either way."""
+    colour: float = 0.0
+    """How far brightness, contrast and saturation change at most, as a fraction."""
+    cutout: int = 0
+    """Side of a square that is blanked, in pixels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +91,9 @@ class TrainSettings:
     optimizer: str = "adam"
     lr: float = 0.001
     momentum: float = 0.0
-    """For SGD."""
+    """For SGD and LARS."""
     weight_decay: float | None = None
-    """The optimizer's own default where None: 0.01 for adamw, 0 for the others."""
+    """The optimizer's own default where None: 0.01 for adamw and lamb, 0.0005 for lars, 0 for the others."""
     batch_global: int | None = None
     """Samples between two optimizer steps over all ranks: fixed in strong scaling."""
     batch_per_rank: int | None = None
@@ -80,6 +107,56 @@ class TrainSettings:
     """Steps between two checkpoints; 0 writes none, because a short run is sooner repeated."""
     precision: str = "float32"
     """float32, or float64 where the order of summation matters."""
+    recipe: str = ""
+    """scale (what keeps accuracy at this size, chosen and said), as-published (what the reports did), or as given."""
+    lr_rule: str = "none"
+    """How `lr` grows with the batch: none, linear, sqrt or adascale."""
+    lr_batch: int | None = None
+    """The global batch that `lr` is meant for; where None, one rank's batch if that is given, else the global one."""
+    warmup_epochs: float = 0.0
+    """Over so many epochs the rate rises from `lr` to what the rule makes of it."""
+    schedule: str = "constant"
+    """constant, step, cosine or one-cycle, over the epochs of the run."""
+    step_epochs: float | None = None
+    """Of step: epochs between two falls."""
+    step_factor: float = 0.1
+    """Of step: what the rate is multiplied with at each."""
+    epochs_rule: str = "none"
+    """none, or divide-by-ranks: epochs ÷ ranks, as a published study did."""
+    label_smoothing: float = 0.0
+    average_epochs: float = 0.0
+    """Evaluate an exponential average of the weights over about so many epochs; 0 the weights themselves."""
+    clip_norm: float = 0.0
+    """The most that the norm of all gradients may be; 0 for no limit."""
+    accumulate: int = 1
+    """Parts in which a rank computes its share of a step, so that less memory is needed."""
+    epsilon: float | None = None
+    """Of adam, adamw, adadelta, lars and lamb; the optimizer's own where None."""
+    initialiser: str = ""
+    """keras (Glorot uniform, zero biases), or PyTorch's own where empty."""
+    sync_batchnorm: bool = False
+    """Whether batch-norm takes its statistics over all ranks."""
+    cached_features: bool = False
+    """Whether what a frozen base makes of every image is computed once and reused."""
+    noise_every: int = 0
+    """Steps between two measurements of the gradient noise; 0 for none."""
+    target_accuracy: float | None = None
+    """The accuracy that time and steps are asked for; changes no run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinetuneSettings:
+    """`[finetune]` of a study file: a second phase, in which a frozen base learns, too."""
+
+    epochs: int = 0
+    """None where 0."""
+    lr: float = 0.00001
+    optimizer: str = ""
+    """That of `[train]` where empty."""
+    schedule: str = ""
+    """Over the epochs of this phase; that of `[train]` where empty."""
+    batchnorm: str = "frozen"
+    """frozen (statistics as they came with the weights) or train."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,14 +247,26 @@ class Study:
     title: str = ""
     question: str = ""
     data: DataSettings = DataSettings()
+    augment: AugmentSettings = AugmentSettings()
     model: ModelSettings = ModelSettings()
     train: TrainSettings = TrainSettings()
+    finetune: FinetuneSettings = FinetuneSettings()
     run: RunSettings = RunSettings()
     launch: LaunchSettings = LaunchSettings()
     vary: dict[str, tuple[str | int | float | bool, ...]] = field(default_factory=dict)
     """Factors besides the ranks: path of a setting -> its values; the sections above hold the first of each."""
     script: ScriptSettings | None = None
     """Where there is one, it brings its own data, model and training: the sections for these mean nothing."""
+
+
+# Keys that have been part of a point's name from the first version on, at their default, too.
+_FIRST: dict[type, tuple[str, ...]] = {
+    DataSettings: ("dataset", "train_samples", "validation", "shape", "classes", "samples"),
+    TrainSettings: (
+        *("optimizer", "lr", "momentum", "weight_decay", "batch_global", "batch_per_rank"),
+        *("epochs", "steps", "seed", "checkpoint_every", "precision"),
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,9 +292,13 @@ class Point:
     """What the strategy alone takes: servers, staleness, average_every, ..."""
     site: dict[str, str] = field(default_factory=dict)
     """What of `[launch]` decides how fast a run is: partition, constraint, interface, ..."""
+    augment: AugmentSettings = AugmentSettings()
+    finetune: FinetuneSettings = FinetuneSettings()
     script: ScriptSettings | None = None
     script_digest: str = ""
     """SHA-256 of the script's file; empty where there is none."""
+    chosen: tuple[str, ...] = ()
+    """What its recipe chose and why, in words: `train` has it already, so it is no part of the point's name."""
 
     @property
     def servers(self) -> int:
@@ -233,18 +326,23 @@ class Point:
     def point_id(self) -> str:
         """A readable name that changes with any setting: `2-ranks-ddp-1f0c9a77e2`."""
         data = replace(self.data, dataset=_file_name(self.data.dataset))
-        model = replace(self.model, name=_file_name(self.model.name))
+        model = replace(self.model, name=_file_name(self.model.name), options=_portable_options(self.model))
         script = self.script and replace(self.script, path=_file_name(self.script.path))
         settings = asdict(replace(self, data=data, model=model, script=script))
         # What came later says nothing where it is at its default: points that were measured before keep their names.
         for name in ("options", "site", "script", "script_digest"):
             if not settings[name]:
                 del settings[name]
-        if self.data.read == "mapped":
-            del settings["data"]["read"]
-        if script is not None:  # which brings all of these itself
-            for name in ("data", "data_digest", "model", "model_digest", "train"):
+        del settings["chosen"]
+        settings |= {"data": said(data), "train": said(self.train)}
+        for name in ("augment", "finetune"):
+            settings[name] = said(getattr(self, name))
+            if not settings[name]:
                 del settings[name]
+        settings["train"].pop("target_accuracy", None)  # it is asked of results, and changes none
+        if script is not None:  # which brings all of these itself
+            for name in ("data", "data_digest", "model", "model_digest", "train", "augment", "finetune"):
+                settings.pop(name, None)
         canonical = json.dumps(settings, sort_keys=True, separators=(",", ":"))
         digest = hashlib.sha256(canonical.encode()).hexdigest()[:10]
         return f"{self.ranks}-rank{'s' if self.ranks > 1 else ''}-{self.strategy}-{digest}"
@@ -301,6 +399,20 @@ def _factor_text(point: Point, path: str) -> str:
     if key == "pin":
         return "pinned" if value else "not pinned"
     return f"{key.replace('_', ' ')} {value}"
+
+
+def said(settings: DataSettings | AugmentSettings | TrainSettings | FinetuneSettings) -> dict[str, object]:
+    """The settings of a section that are not at their default, and those that were there from the first version on."""
+    usual, always = asdict(type(settings)()), _FIRST.get(type(settings), ())
+    return {key: value for key, value in asdict(settings).items() if key in always or value != usual[key]}
+
+
+def _portable_options(model: ModelSettings) -> dict[str, object]:
+    """A model's options with the file of a pretrained network's weights as `_file_name` has it."""
+    weights = model.options.get("weights")
+    if not isinstance(weights, str) or not catalog.pretrained(model.name):
+        return model.options
+    return {**model.options, "weights": _file_name(weights)}
 
 
 def _file_name(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from paceline.records.choices import choice_lines
 from paceline.records.given import Given, Link
 from paceline.records.results import Interval, StudyResults
 from paceline.records.run import Machine
@@ -104,12 +105,26 @@ def versions_text(machine: Machine | None) -> str:
     return ", ".join(f"{name} {version}" for name, version in sorted(machine.versions.items())) if machine else ""
 
 
+def _network_facts(results: StudyResults) -> list[Fact]:
+    """What a pretrained network was made of and fed with, as its runs noted it."""
+    noted = {label: text for point in results.points for label, text in point.network.items()}
+    return [Fact(f"{label} of the pretrained network", text) for label, text in noted.items() if label != "network"]
+
+
 def settings_facts(results: StudyResults) -> tuple[Fact, ...]:
     """Every setting that has a value, under the name that `--set` knows, and what follows from them."""
     facts = [
         Fact(name, _value_text(value)) for name, value in study_settings(results.study).items() if value is not None
     ]
-    return tuple(facts) if is_script(results) else (*facts, Fact("parameters of the model", parameters_text(results)))
+    if is_script(results):
+        return tuple(facts)
+    chosen = choice_lines((result.label, result.point.chosen) for result in results.points)
+    return (
+        *facts,
+        *(Fact("chosen by the recipe", line) for line in chosen),
+        Fact("parameters of the model", parameters_text(results)),
+        *_network_facts(results),
+    )
 
 
 def protocol_facts(results: StudyResults) -> tuple[Fact, ...]:

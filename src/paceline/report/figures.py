@@ -170,6 +170,8 @@ def _curve_figure(
     several = any(len(curve.runs) > 1 for curve in own)
     caption = "Thick lines are means over repeats, thin lines the single runs." if several else "One run per point."
     caption += few
+    if any(curve.low for curve in own):
+        caption += " Bands are 95 % intervals of the means."
     if len(parts) > 1:
         caption += " Validation is dashed, with hollow markers."
     return Figure(name=name, title=title, caption=caption, keys=tuple(keys), data=data, layout=drawing)
@@ -213,4 +215,25 @@ def _curve_traces(curve: LearningCurve, key: Key, *, scale: float, budget: int, 
         },
         "hovertemplate": f"{key.label}<br>epoch %{{x}}: %{{y:.4~g}}<extra></extra>",
     }
-    return [thin, mean] if len(curve.runs) > 1 else [mean]
+    return [*_band_trace(curve, key, scale, seldom), *([thin] if len(curve.runs) > 1 else []), mean]
+
+
+def _band_trace(curve: LearningCurve, key: Key, scale: float, seldom: int) -> list[dict[str, Any]]:
+    """The interval of a mean as an area around it; nothing where there is none."""
+    if not curve.low:
+        return []
+    epochs, low, high = (part[: len(curve.low) : seldom] for part in (curve.epochs, curve.low, curve.high))
+    return [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "x": [*epochs, *reversed(epochs)],
+            "y": rounded([value * scale for value in (*high, *reversed(low))]),
+            "fill": "toself",
+            "fillcolor": f"var(--{key.color})",
+            "line": {"width": 0},
+            "opacity": 0.18,
+            "showlegend": False,
+            "hoverinfo": "skip",
+        }
+    ]

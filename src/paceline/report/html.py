@@ -13,10 +13,11 @@ import importlib.resources
 import importlib.util
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
+from typing import Any
 
 from paceline.errors import StorageError
 from paceline.report.canvas import Figure
@@ -41,14 +42,29 @@ def render(model: ReportModel) -> str:
     plots = {name: {"data": figure.data, "layout": figure.layout} for name, figure in drawn.items()}
     timelines = [timeline_object(run.timeline) for run in model.inside if run.timeline]
     own = [_asset("report.js"), *([_timeline_script()] if model.inside else [])]
+    body = "\n".join(_sections(model, drawn))
+    return _page(title=model.title, name=model.name, body=body, plots=plots, timelines=timelines, own=own)
+
+
+def render_parts(title: str, name: str, drawn: Sequence[Figure], *parts: str) -> str:
+    """A page of its own with a heading, plots side by side, and whatever HTML comes after them."""
+    plots = {figure.name: {"data": figure.data, "layout": figure.layout} for figure in drawn}
+    head = f'<header><ul class="headline"><li class="brand">Paceline</li></ul><h1>{escape(title)}</h1></header>'
+    body = "\n".join((head, _plots(drawn), *parts))
+    return _page(title=title, name=name, body=body, plots=plots, timelines=[], own=[_asset("report.js")])
+
+
+def _page(
+    *, title: str, name: str, body: str, plots: dict[str, Any], timelines: list[dict[str, Any]], own: list[str]
+) -> str:
     # Plotly's is by far the largest, and last: what does not need it is there before it is read.
     scripts = [_script(text) for text in (*own, _plotly())]
     return Template(_asset("page.html")).substitute(
         policy=escape(_policy(*scripts)),
-        title=escape(model.title),
-        slug=re.sub(r"[^a-z0-9]+", "-", model.name.lower()).strip("-") or "study",
+        title=escape(title),
+        slug=re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "study",
         style=_asset("report.css"),
-        body="\n".join(_sections(model, drawn)),
+        body=body,
         figures=embedded_json(plots),
         timelines=embedded_json(timelines),
         scripts="\n".join(f"<script>{script}</script>" for script in scripts),
@@ -114,7 +130,7 @@ def _sections(model: ReportModel, drawn: Mapping[str, Figure]) -> Iterable[str]:
         ("efficiency", "Efficiency tree", tree_html(model.tree)),
         ("inside", "Inside a run", insides_html(model.inside)),
         ("ranks", "Each rank's time", _rank_ledgers(model, drawn)),
-        ("learning", "Learning curves", _plots([drawn.get(name) for name in ("accuracy", "loss") if name != main])),
+        ("learning", "Learning", _learning(model, drawn, main)),
         ("speed", speed, _plots([drawn.get("epoch"), drawn.get("throughput")])),
         ("findings", "Findings", _findings(model.findings)),
         ("machine", "Machine", _facts(model.machine)),
@@ -129,6 +145,11 @@ def _sections(model: ReportModel, drawn: Mapping[str, Figure]) -> Iterable[str]:
     yield from (
         f'<section id="{name}"><h2>{heading}</h2>\n{body}</section>' for name, (heading, body) in present.items()
     )
+
+
+def _learning(model: ReportModel, drawn: Mapping[str, Figure], main: str) -> str:
+    plots = _plots([drawn.get(name) for name in ("accuracy", "loss") if name != main])
+    return plots + table_html(model.learning) + table_html(model.accuracies) + table_html(model.phases)
 
 
 def _results(model: ReportModel) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from paceline.records.anatomy import Efficiencies
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.trace import LEDGER_KINDS
+from paceline.report.learning_words import called
 from paceline.report.settings import point_settings
 from paceline.units import finite
 
@@ -25,6 +26,7 @@ def json_object(results: StudyResults, report_path: str | None) -> dict[str, Any
         "expected_runs": results.expected_runs,
         "baseline": results.baseline,
         "comparisons": [asdict(comparison) for comparison in results.comparisons],
+        "learning": _lesson(results),
         "commit": results.commit,
     }
     return json_ready(view)
@@ -43,6 +45,7 @@ def _point(result: PointResult) -> dict[str, Any]:
         "launcher": point.launcher,
         "strategy": point.strategy,
         "settings": point_settings(point),
+        "chosen": list(point.chosen),
         "runs": result.runs,
         "epoch_s": _figure(result.epoch_s),
         "total_s": _figure(result.total_s),
@@ -65,7 +68,18 @@ def _point(result: PointResult) -> dict[str, Any]:
         "oversubscribed": result.oversubscribed,
         "emulated": result.emulated,
         "failure": result.failure,
+        "learning": _figure(result.learning),
+        "phases": [asdict(phase) for phase in result.phases],
+        "features": _figure(result.features),
+        "network": result.network,
     }
+
+
+def _lesson(results: StudyResults) -> dict[str, Any]:
+    """What the study as a whole shows about learning, with what each accuracy is called."""
+    lesson = results.lesson
+    checks = [asdict(check) | {"called": called(check)} for check in lesson.checks]
+    return asdict(lesson) | {"checks": checks}
 
 
 def _figure(figure: Any) -> dict[str, Any] | None:

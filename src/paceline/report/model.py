@@ -4,6 +4,7 @@ words    verdict, remarks, findings          tables   figures and ledgers as str
 steps    what to run next, how to repeat     facts    machine, settings, protocol, definitions
 series, scaling   numbers to draw            comparison_tables   series side by side
 inside   what a run's traces show           tree     factors of the efficiency
+learning_tables, learning_words   what the curves show, and accuracies over repeats
 """
 
 from __future__ import annotations
@@ -15,7 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from paceline.records.picture import Picture
 from paceline.records.results import StudyResults
-from paceline.report import comparison_tables, facts, scaling, series, steps, tables, words
+from paceline.report import (
+    comparison_tables,
+    facts,
+    learning_tables,
+    phase_tables,
+    scaling,
+    series,
+    steps,
+    tables,
+    words,
+)
 from paceline.report.characters import printable
 from paceline.report.choice import drawn_points
 from paceline.report.comparison_tables import SideBySide
@@ -62,6 +73,12 @@ class ReportModel:
     """One for each number of ranks at which there are several series."""
     extras: Table
     """What was measured before and beside the training; without rows where nothing was."""
+    learning: Table
+    """When points are stable and at the target; without rows where there is no validation."""
+    accuracies: Table
+    """Test accuracies against one another; without rows where there is only one."""
+    phases: Table
+    """The test after every phase; without rows where there is one phase alone."""
     ledger: Table
     brief_ledger: Table
     """The same for a terminal: where there are many points, of those that the verdict is about."""
@@ -109,6 +126,9 @@ def report_model(
         figures=tables.figures_table(results),
         side_by_side=comparison_tables.side_by_side(results),
         extras=comparison_tables.extras_table(results),
+        learning=learning_tables.learning_table(results),
+        accuracies=learning_tables.accuracy_table(results),
+        phases=phase_tables.phase_table(results),
         ledger=tables.ledger_table(results, results.points),
         brief_ledger=tables.ledger_table(results, drawn),
         tree=efficiency_tree(results, lost_to or {}),
@@ -124,7 +144,11 @@ def report_model(
         machine=facts.machine_facts(results.machine),
         settings=facts.settings_facts(results),
         protocol=facts.protocol_facts(results),
-        definitions=(*facts.definitions(results), *comparison_tables.definitions(results)),
+        definitions=(
+            *facts.definitions(results),
+            *comparison_tables.definitions(results),
+            *learning_tables.definitions(results),
+        ),
         repeat=steps.repeat_steps(results),
     )
     return _printable(model)

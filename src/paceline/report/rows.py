@@ -3,6 +3,7 @@
     epoch_s_median, epoch_s_low, epoch_s_high      a figure with its interval
     test_accuracy_mean, test_accuracy_std          a figure with its standard deviation
     ledger_comm_wait_s                             seconds of the median run, by kind of the ledger
+    steps_to_target_median, ...                    to the target accuracy; stable_epoch, _low, _high: epochs to stable
     servers, staleness, average_every, ...         what only some strategies take; empty for the others
 
 The columns are fixed: what was not measured is empty, never missing.
@@ -16,13 +17,15 @@ import shlex
 from typing import Any
 
 from paceline import catalog
-from paceline.records.results import PointResult, StudyResults
+from paceline.records.results import Interval, PointResult, StudyResults
 from paceline.records.study import Point
 from paceline.records.trace import LEDGER_KINDS
 
 _INTERVALS = ("epoch_s", "total_s", "samples_per_s", "speedup", "efficiency", "load_s", "queue_s")
 _FACTORS = ("computation_scaling", "load_balance", "serialisation", "transfer")
 _SPREADS = ("test_accuracy", "test_loss")
+_TO_TARGET = {"steps": "steps_to_target", "time_s": "time_to_target_s", "rank_hours": "rank_hours_to_target"}
+_WORTH = ("statistical_efficiency", "effective_speedup")
 _OPTIONS = tuple(dict.fromkeys(option for options in catalog.STRATEGY_OPTIONS.values() for option in options))
 
 # column -> its type, in the order in which they stand
@@ -51,6 +54,10 @@ COLUMNS: dict[str, type] = {
     "runs": int,
     **{f"{name}_{part}": float for name in _INTERVALS for part in ("median", "low", "high")},
     **{f"{name}_{part}": float for name in _SPREADS for part in ("mean", "std")},
+    **dict.fromkeys(("stable_epoch", "stable_low", "stable_high"), int),
+    "target_accuracy": float,
+    **{f"{name}_{part}": float for name in _TO_TARGET.values() for part in ("median", "low", "high")},
+    **{f"{name}_{part}": float for name in _WORTH for part in ("median", "low", "high")},
     "median_run": int,
     **{f"ledger_{kind.replace('-', '_')}_s": float for kind in LEDGER_KINDS},
     "message_bytes": float,
@@ -127,14 +134,34 @@ def _work(point: Point) -> dict[str, Any]:
 def _figures(row: PointResult) -> dict[str, Any]:
     figures: dict[str, Any] = {"parameters": row.parameters, "runs": row.runs, "median_run": row.median_run}
     for name in _INTERVALS:
-        interval = getattr(row, name)
-        figures |= {f"{name}_{part}": getattr(interval, part, None) for part in ("median", "low", "high")}
+        figures |= _interval(name, getattr(row, name))
     for name in _SPREADS:
         spread = getattr(row, name)
         figures |= {f"{name}_{part}": getattr(spread, part, None) for part in ("mean", "std")}
+    figures |= _learning(row)
     for kind in LEDGER_KINDS:
         figures[f"ledger_{kind.replace('-', '_')}_s"] = (row.ledger_s or {}).get(kind)
     for name in _FACTORS:
         figures[name] = getattr(row.efficiencies, name, None)
     names = ("message_bytes", "exposed_share", "read_bytes", "staleness_max", "oversubscribed", "emulated", "failure")
     return figures | {name: getattr(row, name) for name in names}
+
+
+def _learning(row: PointResult) -> dict[str, Any]:
+    """What the curves show; empty where nothing does."""
+    stable, target = (getattr(row.learning, name, None) for name in ("stable", "target"))
+    figures: dict[str, Any] = {
+        "stable_epoch": getattr(stable, "epoch", None),
+        "stable_low": getattr(stable, "low", None),
+        "stable_high": getattr(stable, "high", None),
+        "target_accuracy": getattr(target, "accuracy", None),
+    }
+    for name, column in _TO_TARGET.items():
+        figures |= _interval(column, getattr(target, name, None))
+    for name in _WORTH:
+        figures |= _interval(name, getattr(row.learning, name, None))
+    return figures
+
+
+def _interval(name: str, interval: Interval | None) -> dict[str, Any]:
+    return {f"{name}_{part}": getattr(interval, part, None) for part in ("median", "low", "high")}

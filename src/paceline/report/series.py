@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from paceline.records.learning import Band
 from paceline.records.results import Curve, PointResult
 from paceline.records.trace import LEDGER_KINDS
 from paceline.report.tables import MOST_RANKS
@@ -37,6 +38,9 @@ class LearningCurve:
     runs: tuple[tuple[float | None, ...], ...]
     mean: tuple[float | None, ...]
     """None at epochs that a run lacks."""
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    """Interval of the mean at the first so many epochs; empty with fewer than five runs that are whole and finite."""
 
 
 def point_ledger(points: Sequence[PointResult]) -> Ledger:
@@ -84,6 +88,7 @@ def learning_curves(points: Sequence[PointResult]) -> tuple[LearningCurve, ...]:
 def _learning_curve(point: PointResult, measure: str, part: str) -> LearningCurve:
     last = max((epoch.epoch for curve in point.curves for epoch in curve.epochs), default=0)
     runs = tuple(_values(curve, f"{part}_{measure}", last) for curve in point.curves)
+    band = _band(point, measure, part)
     return LearningCurve(
         label=point.label,
         measure=measure,
@@ -92,7 +97,16 @@ def _learning_curve(point: PointResult, measure: str, part: str) -> LearningCurv
         runs=runs,
         # Over the same runs at every epoch: otherwise a run that ended early would bend the line.
         mean=tuple(_mean(column) for column in zip(*runs, strict=True)),
+        low=band.low if band else (),
+        high=band.high if band else (),
     )
+
+
+def _band(point: PointResult, measure: str, part: str) -> Band | None:
+    """The interval of a curve's mean, where it is that of all its runs."""
+    bands = point.learning.bands if point.learning else ()
+    named = (band for band in bands if (band.measure, band.part) == (measure, part))
+    return next((band for band in named if band.n == len(point.curves)), None)
 
 
 def _values(curve: Curve, name: str, last: int) -> tuple[float | None, ...]:

@@ -1,10 +1,10 @@
-"""Settings as a flat list, under the names by which `--set` changes them."""
+"""Settings as a flat list, under the names by which `--set` changes them; what few studies change, where it is."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 
-from paceline.records.study import Point, Study
+from paceline.records.study import Point, Study, said
 
 _RUN_FIELDS_OF_POINT = ("ranks", "hosts", "threads", "strategy", "launcher", "device", "pin")
 
@@ -14,9 +14,11 @@ def study_settings(study: Study) -> dict[str, object]:
     if study.script is not None:
         return {**_section("script", asdict(study.script)), **_section("run", asdict(study.run)), **study.vary}
     return {
-        **_section("data", asdict(study.data)),
+        **_section("data", said(study.data)),
+        **_section("augment", said(study.augment)),
         **_section("model", {"name": study.model.name, **study.model.options}),
-        **_section("train", asdict(study.train)),
+        **_section("train", said(study.train)),
+        **_section("finetune", said(study.finetune)),
         **_section("run", asdict(study.run)),
         **study.vary,
     }
@@ -28,9 +30,11 @@ def point_settings(point: Point) -> dict[str, object]:
     if point.script is not None:
         return {**_section("script", asdict(point.script)), **run}
     return {
-        **_section("data", asdict(point.data)),
+        **_section("data", said(point.data)),
+        **_section("augment", said(point.augment)),
         **_section("model", {"name": point.model.name, **point.model.options}),
-        **_section("train", asdict(point.train)),
+        **_section("train", said(point.train)),
+        **_section("finetune", said(point.finetune)),
         **run,
         **_section("run", dict(point.options)),
     }

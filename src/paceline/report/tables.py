@@ -47,13 +47,17 @@ class Table:
 def figures_table(results: StudyResults) -> Table:
     """One row per point: ranks and factors, epoch time, samples/s, speed-up, efficiency, test accuracy.
 
+    Beside the speed-up what it is worth to the target, where that is known.
+
     Of a script, whose epochs and accuracy are not known, the time of whole runs in place of an epoch's.
     """
     points, repeats, script = results.points, results.study.run.repeats, is_script(results)
     partial = any(point.runs < repeats for point in points)
     unit, factor = ("s", 1.0) if script else time_unit(points)
     columns = (*key_columns(results), *(("runs",) if partial else ()))
-    columns += (f"{'run' if script else 'epoch'} time ({unit})", "samples/s", "speed-up", "efficiency")
+    effective = any(_effective(point) for point in points if point.point_id != point.baseline)
+    columns += (f"{'run' if script else 'epoch'} time ({unit})", "samples/s", "speed-up")
+    columns += (*(("effective speed-up",) if effective else ()), "efficiency")
     columns += () if script else ("test accuracy",)
     rows = []
     for point in points:
@@ -63,6 +67,7 @@ def figures_table(results: StudyResults) -> Table:
         row.append(interval_cell(point.total_s if script else point.epoch_s, factor))
         row.append(interval_cell(point.samples_per_s, digits=4))
         row.append(interval_cell(point.speedup))
+        row += [interval_cell(_effective(point))] if effective else []
         row.append(percent_cell(point.efficiency))
         row += [] if script else [spread_cell(point.test_accuracy)]
         rows.append(tuple(row))
@@ -77,6 +82,10 @@ def figures_table(results: StudyResults) -> Table:
         keys=len(key_columns(results)),
         words=word_columns(results),
     )
+
+
+def _effective(point: PointResult) -> Interval | None:
+    return point.learning.effective_speedup if point.learning else None
 
 
 def fairness_marks(point: PointResult) -> str:

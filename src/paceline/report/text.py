@@ -32,7 +32,7 @@ def render(model: ReportModel, *, width: int = 100, color: bool = False) -> str:
         _print_section(console, compared.table)
         if compared.sentence and compared.sentence not in (model.verdict, *model.remarks):
             console.print(Text(compared.sentence))
-    for table in (model.extras, model.brief_ledger):
+    for table in (model.learning, model.accuracies, model.phases, model.extras, model.brief_ledger):
         _print_section(console, table)
     console.print()
     console.print(Text(model.verdict, style="bold"))
@@ -159,7 +159,7 @@ def _heading(table: Table, index: int, beside: str) -> str:
     heading = table.columns[index]
     if beside == " " or len(heading) <= _cells_width(table, index, beside):
         return heading
-    return heading.replace("-", "-\n").replace(" ", "\n", 1)
+    return heading.replace(" ", "\n", 1) if " " in heading else heading.replace("-", "-\n")
 
 
 def _cell_text(cell: Cell, beside: str) -> Text:

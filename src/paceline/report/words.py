@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from paceline.records.finding import Finding
 from paceline.records.results import PointResult, StudyResults
 from paceline.report.choice import baseline, by_id, chosen, is_script, is_several, is_weak, main_comparison
+from paceline.report.learning_words import accuracy_checks_sentence, target_sentences
+from paceline.report.phase_tables import features_sentences, gain_sentences
 from paceline.report.phrases import about, around, spread_text
 from paceline.report.side_by_side import (
     accuracy_sentence,
@@ -64,8 +66,10 @@ def verdict(results: StudyResults) -> str:
 
 
 def remarks(results: StudyResults) -> tuple[str, ...]:
-    """What stands beside the verdict: where the lost part went, accuracy, and what was left out of it."""
-    sentences = [_comparison(results), _lost_part(results), _accuracy(results), *_left_out(results)]
+    """What stands beside the verdict: the lost part, accuracy, who reaches the target first, and what was left out."""
+    accuracy = [_accuracy(results), accuracy_checks_sentence(results), *gain_sentences(results)]
+    sentences = [_comparison(results), _lost_part(results), *accuracy, *target_sentences(results), *_left_out(results)]
+    sentences += features_sentences(results)
     return tuple(sentence for sentence in sentences if sentence)
 
 

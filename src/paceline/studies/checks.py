@@ -12,8 +12,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from paceline import catalog
-from paceline.records.study import DataSettings, ModelSettings, RunSettings, Study, TrainSettings
-from paceline.studies import launching, scripts
+from paceline.records.study import AugmentSettings, DataSettings, ModelSettings, RunSettings, Study, TrainSettings
+from paceline.studies import (
+    launching,
+    network_checks,
+    noise_checks,
+    phase_checks,
+    recipe_checks,
+    scripts,
+    target_checks,
+)
 from paceline.studies.expand import rank_numbers, variants
 from paceline.studies.files import data_path, model_path
 from paceline.studies.keys import Problem, shown
@@ -22,6 +30,7 @@ from paceline.units import counted
 MAX_RANKS = 4096
 MAX_POINTS = 10_000
 MAX_SEED = 2**31
+MIN_IMAGE_SIDE, MAX_IMAGE_SIDE = 8, 1024
 _FOLDER_NAME = re.compile(r"\w([\w .+-]*[\w+-])?")
 
 
@@ -33,6 +42,8 @@ def problems(study: Study, base: Path) -> Iterator[Problem]:
         text = f"The factors of this study make {num_points:,} points: at most {MAX_POINTS:,} are taken. Vary less."
         yield Problem(("study", *study.vary), text)
         return
+    yield from recipe_checks.varied_problems(study.train, study.vary)
+    yield from phase_checks.unused(study)
     told: set[str] = set()
     for variant in variants(study):
         for problem in _of_combination(variant, base):
@@ -48,8 +59,14 @@ def _of_combination(study: Study, base: Path) -> Iterator[Problem]:
         yield from scripts.problems(study.script, base)
     else:
         yield from _data(study.data, base, ranks=max(ranks, default=1))
+        yield from _augment(study.augment, study.train)
         yield from _model(study.model, base)
+        yield from network_checks.problems(study, base)
         yield from _train(study.train)
+        yield from recipe_checks.problems(study.train, study.run, ranks)
+        yield from phase_checks.problems(study)
+        yield from noise_checks.problems(study, ranks)
+        yield from target_checks.problems(study)
     yield from _run(study.run, ranks, script=study.script is not None)
     yield from _together(study.train, study.run, ranks)
 
@@ -81,6 +98,7 @@ def _data(data: DataSettings, base: Path, *, ranks: int) -> Iterator[Problem]:
             ("data.validation",),
             f"data.validation = {data.validation}: must be a fraction from 0 to below 1, or a whole number of samples.",
         )
+    yield from image_problems(data)
     if data.dataset != "synthetic":
         for key in ("shape", "classes", "samples"):
             if getattr(data, key) is not None:
@@ -95,10 +113,42 @@ def _data(data: DataSettings, base: Path, *, ranks: int) -> Iterator[Problem]:
     yield from _least("data.samples", data.samples, 1)
 
 
+def _augment(augment: AugmentSettings, train: TrainSettings) -> Iterator[Problem]:
+    yield from _least("augment.crop", augment.crop, 0)
+    yield from _least("augment.cutout", augment.cutout, 0)
+    for key, most in (("shift", 1), ("zoom", 1), ("colour", 1), ("rotation", 180)):
+        value, whole = getattr(augment, key), most == 180 or key == "colour"
+        if not (0 <= value < most or (whole and value == most)):
+            limits = f"from 0 to {'' if whole else 'below '}{most}"
+            yield Problem((f"augment.{key}",), f"augment.{key} = {value}: must be {limits}.")
+    if train.cached_features and augment != AugmentSettings():
+        yield Problem(
+            ("train.cached_features", "augment"),
+            "train.cached_features = true: features are computed once for every image, and [augment] changes the "
+            "images in every epoch. Leave one of them out.",
+        )
+
+
+def image_problems(data: DataSettings) -> Iterator[Problem]:
+    """What is wrong with the settings that say how image files are decoded."""
+    yield from _least("data.image_size", data.image_size, MIN_IMAGE_SIDE, MAX_IMAGE_SIDE)
+    yield from _one_of("data.damaged", data.damaged, ("refuse", "skip"))
+    if not 0 <= data.test < 1:
+        yield Problem(("data.test",), f"data.test = {data.test}: must be a fraction from 0 to below 1.")
+    form, usual = data.dataset.partition(":")[0], DataSettings()
+    arrays = form in ("npz", "idx") or (form != "images" and data.dataset.endswith(".npz"))
+    if arrays or (catalog.known("dataset", data.dataset) and data.dataset not in catalog.IMAGE_FOLDERS):
+        for key in ("image_size", "test", "damaged"):
+            value = getattr(data, key)
+            if value != getattr(usual, key):
+                text = f"data.{key} = {shown(value)}: only image folders take it, and {shown(data.dataset)} is none."
+                yield Problem((f"data.{key}", "data.dataset"), text)
+
+
 def _no_dataset(name: str, path: Path) -> str:
     if "/" in name or "." in name:
         return f"there is no file or folder {path}."
-    return _unknown("dataset", name) + " Or give the path of an .npz file or a folder of IDX files."
+    return _unknown("dataset", name) + " Or give the path of an .npz file, or of a folder of IDX files or images."
 
 
 def _model(model: ModelSettings, base: Path) -> Iterator[Problem]:
@@ -133,8 +183,9 @@ def _train(train: TrainSettings) -> Iterator[Problem]:
         yield Problem(("train.lr",), f"train.lr = {train.lr}: must be a finite number above 0.")
     if not 0 <= train.momentum < 1:
         yield Problem(("train.momentum",), f"train.momentum = {train.momentum}: must be from 0 to below 1.")
-    elif train.momentum and train.optimizer != "sgd":
-        text = f'train.momentum = {train.momentum}: only optimizer = "sgd" takes it, not {shown(train.optimizer)}.'
+    elif train.momentum and train.optimizer not in catalog.TAKE_MOMENTUM:
+        takers = " and ".join(catalog.TAKE_MOMENTUM)
+        text = f"train.momentum = {train.momentum}: only {takers} take it, not {shown(train.optimizer)}."
         yield Problem(("train.momentum", "train.optimizer"), text)
     decay = train.weight_decay
     if decay is not None and not (math.isfinite(decay) and decay >= 0):
@@ -236,4 +287,5 @@ def _unknown(kind: str, name: str) -> str:
     known = catalog.names(kind)
     near = catalog.nearest(name, known)
     hint = f" Did you mean {shown(near)}?" if near else ""
-    return f"there is no such {kind}.{hint} Known: {', '.join(known)}."
+    members = [f"{family}:NAME" for family in catalog.FAMILIES.get(kind, ())]
+    return f"there is no such {kind}.{hint} Known: {', '.join((*known, *members))}."

@@ -59,6 +59,7 @@ def run_result(
     oversubscribed: bool,
     emulated: bool = False,
     queue_s: float | None = None,
+    classes: int | None = None,
 ) -> RunResult:
     """What a run came to, from what its ranks say; RankError where they contradict one another."""
     reports = sorted(outcome.reports, key=lambda report: report.rank)
@@ -86,10 +87,15 @@ def run_result(
         oversubscribed=oversubscribed,
         emulated=emulated,
         queue_s=queue_s,
+        classes=classes,
         device=first.device.split(":")[0],
         staleness_max=max((len(report.staleness) - 1 for report in reports if report.staleness), default=None),
         resumed_from_step=first.resumed_from_step,
         resume_note=first.resume_note,
+        noise=first.noise,
+        phases=first.phases,
+        network=first.network,
+        features=max((r.features for r in ranks if r.features), key=lambda made: made.ready_s, default=None),
     )
     return replace(result, **script_facts(ranks)) if manifest.point.script else result
 

@@ -84,11 +84,16 @@ class Estimates:
         return seen.wall_s - seen.trained_s + seen.trained_s * share
 
     def _samples_of_rank(self, point: Point) -> float | None:
-        """Samples that one rank of a point computes in all."""
-        if point.train.steps is not None:
+        """Samples that one rank of a point computes in all; images pass a base whose features are cached once."""
+        cached, tuned = point.train.cached_features, point.finetune.epochs
+        if point.train.steps is not None and not (cached or tuned):
             return point.train.steps * point.batch_global / point.ranks
         num_train = self._num_train(point.data)
-        return None if num_train is None else (point.train.epochs or 0) * num_train / point.ranks
+        if num_train is None:
+            return None
+        steps, epochs = point.train.steps, point.train.epochs or 0
+        first = num_train if cached else epochs * num_train if steps is None else steps * point.batch_global
+        return (first + tuned * num_train) / point.ranks
 
 
 def paid(point: Point) -> int:

@@ -234,6 +234,7 @@ class _Runner:
             oversubscribed=placement.oversubscribed or crowded(roll),
             emulated=emulated(roll),
             queue_s=leftover.queue_s(folder, manifest),
+            classes=job.prepared.dataset.classes if job.prepared else None,
         )
         self._budget.spend(folder, manifest, result.wall_s)
         self._lock.check()

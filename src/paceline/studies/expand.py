@@ -12,11 +12,12 @@ direction alternates so that a machine that slowly warms up or slows down favour
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from paceline import catalog
 from paceline.records.study import LaunchSettings, Point, Run, RunSettings, Study
+from paceline.studies.recipe import followed
 
 # What of [launch] decides how fast the ranks of a launcher are. The interface counts where there are several hosts.
 _SITE = {
@@ -27,8 +28,16 @@ _SITE = {
 }
 
 
-def expand(study: Study, *, data_digest: str, model_digest: str, script_digest: str = "") -> tuple[Point, ...]:
+def expand(
+    study: Study,
+    *,
+    data_digest: str,
+    model_digest: str,
+    script_digest: str = "",
+    other_sizes: Mapping[int | None, str] | None = None,
+) -> tuple[Point, ...]:
     """One point for each combination of the factors, in the order of the study file, the ranks changing fastest.
+    `other_sizes` has the digests of the data at further image sizes, where a study varies that.
 
     What would be the same computation is one point: an option that a strategy does not take makes no
     other, and a rank that exchanges nothing is run under the first of several strategies.
@@ -36,7 +45,9 @@ def expand(study: Study, *, data_digest: str, model_digest: str, script_digest: 
     points: dict[str, Point] = {}
     for variant in variants(study):
         for ranks in rank_numbers(variant.run):
-            point = replace(_point(variant, ranks, data_digest, model_digest), script_digest=script_digest)
+            digest = (other_sizes or {}).get(variant.data.image_size, data_digest)
+            point = replace(_point(variant, ranks, digest, model_digest), script_digest=script_digest)
+            point = followed(point, study.vary)
             points.setdefault(_computation(point), point)
     return tuple(points.values())
 
@@ -66,6 +77,8 @@ def _point(study: Study, ranks: int, data_digest: str, model_digest: str) -> Poi
         model=study.model,
         model_digest=model_digest,
         train=study.train,
+        augment=study.augment,
+        finetune=study.finetune,
         ranks=ranks,
         hosts=run.hosts,
         threads=run.threads,

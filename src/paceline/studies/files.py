@@ -1,7 +1,7 @@
 """The user's own files that a study names: a model file, arrays, a script.
 
 [model]  name = "my_file.py:build"     relative to the study file
-[data]   dataset = "arrays/mine.npz"   or "npz:arrays/mine", "idx:folder" to say what it is
+[data]   dataset = "arrays/mine.npz"   or "npz:arrays/mine", "idx:folder", "images:folder" to say what it is
 [script] path = "train.py"             in place of both
 """
 
@@ -13,14 +13,22 @@ from pathlib import Path
 
 from paceline import catalog
 from paceline.errors import ModelError
-from paceline.records.study import Study
+from paceline.records.study import ModelSettings, Study
 
 
 def model_path(name: str, base: Path) -> Path | None:
     """The absolute path of the file in `my_file.py:build`; None for a model of the catalog."""
-    if name in catalog.names("model"):
+    if catalog.known("model", name):
         return None
     return absolute(name.rsplit(":", 1)[0], base)
+
+
+def weights_path(model: ModelSettings, base: Path) -> Path | None:
+    """The absolute path of the user's own weights for a pretrained network; None where it has none."""
+    weights = model.options.get("weights")
+    if not catalog.pretrained(model.name) or not isinstance(weights, str) or weights in catalog.WEIGHTS:
+        return None
+    return absolute(weights, base)
 
 
 def data_path(dataset: str, base: Path) -> Path | None:
@@ -30,7 +38,7 @@ def data_path(dataset: str, base: Path) -> Path | None:
 
 def _form_and_path(dataset: str) -> tuple[str, str]:
     form, colon, path = dataset.partition(":")
-    return (form + colon, path) if colon and form in ("npz", "idx") else ("", dataset)
+    return (form + colon, path) if colon and form in catalog.DATA_FORMS else ("", dataset)
 
 
 def absolute(text: str, base: Path) -> Path:
@@ -52,6 +60,12 @@ def absolute_model(name: str, base: Path) -> str:
     return name if path is None else f"{path}{colon}{function if colon else ''}"
 
 
+def absolute_weights(model: ModelSettings, base: Path) -> ModelSettings:
+    """The model's settings with its file of weights found from any folder."""
+    path = weights_path(model, base)
+    return model if path is None else replace(model, options={**model.options, "weights": str(path)})
+
+
 def absolute_dataset(dataset: str, base: Path) -> str:
     """A data set's name with its files found from any folder."""
     path = data_path(dataset, base)
@@ -62,14 +76,14 @@ def with_absolute_paths(study: Study, base: Path) -> Study:
     """The study with its files found from any folder."""
     return replace(
         study,
-        model=replace(study.model, name=absolute_model(study.model.name, base)),
+        model=replace(absolute_weights(study.model, base), name=absolute_model(study.model.name, base)),
         data=replace(study.data, dataset=absolute_dataset(study.data.dataset, base)),
         script=study.script and replace(study.script, path=str(absolute(study.script.path, base))),
     )
 
 
 def model_digest(path: Path | None) -> str:
-    """SHA-256 of the user's model file; empty for a model of the catalog.
+    """SHA-256 of the user's model file, or of the weights of a pretrained network; empty where neither is the user's.
 
     Assumes: what the file imports does not change between two runs of a study.
     """
@@ -79,6 +93,6 @@ def model_digest(path: Path | None) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         raise ModelError(
-            f"The model file {path} cannot be read: {error.strerror}.",
-            right='A model of your own is named as "my_file.py:function", relative to the study file.',
+            f"The file {path} of the model cannot be read: {error.strerror}.",
+            right="A model of your own, my_file.py:function, and weights of your own lie relative to the study file.",
         ) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from paceline import catalog
@@ -16,7 +16,7 @@ from paceline.records.study import DataSettings, Point, Run, Study
 from paceline.studies.compose import new_manifest
 from paceline.studies.events import DataReady, Event, Note
 from paceline.studies.expand import expand, schedule, variants
-from paceline.studies.files import model_digest, model_path, with_absolute_paths
+from paceline.studies.files import model_digest, model_path, weights_path, with_absolute_paths
 from paceline.studies.load import LoadedStudy
 from paceline.studies.preflight import check_model
 from paceline.studies.scripts import script_digest
@@ -42,15 +42,22 @@ class Job:
     events: Callable[[Event], None]
     force: bool = False
     """Whether runs go on where what they were given makes the measurement meaningless."""
+    other_sizes: dict[int | None, Prepared] = field(default_factory=dict)
+    """The data at further image sizes, where the study varies that."""
+
+    def data(self, settings: DataSettings) -> Prepared | None:
+        """The data set of a point; None for a script."""
+        return self.other_sizes.get(settings.image_size, self.prepared)
 
     def launcher(self, point: Point) -> Launcher:
         return self.launchers[point.launcher]
 
     def manifest(self, run: Run, placement: Placement, attempt: int) -> Manifest:
+        data = self.data(run.point.data)
         return new_manifest(
             run,
             study=self.study,
-            data_folder=self.prepared.folder if self.prepared else None,
+            data_folder=data.folder if data else None,
             model_file=self.file,
             placement=placement,
             attempt=attempt,
@@ -62,7 +69,8 @@ class Job:
 
     def num_train(self, data: DataSettings) -> int | None:
         """Samples that are trained on; None where that is a script's own business."""
-        return len(store.split(self.prepared.dataset, data).train) if self.prepared else None
+        prepared = self.data(data)
+        return len(store.split(prepared.dataset, data).train) if prepared else None
 
 
 def make_job(
@@ -76,6 +84,7 @@ def make_job(
 ) -> Job:
     """The study with its data fetched and its points known; `launcher` stands in for all that the study names."""
     study, prepared = with_absolute_paths(loaded.study, loaded.base), None
+    other_sizes: dict[int | None, Prepared] = {}
     if study.script is not None:
         file = Path(study.script.path)
         points = expand(study, data_digest="", model_digest="", script_digest=script_digest(file))
@@ -83,7 +92,14 @@ def make_job(
         study, prepared = _with_data(study, loaded.base, events, cache)
         events(DataReady(prepared=prepared))
         file = model_path(study.model.name, loaded.base)
-        points = expand(study, data_digest=prepared.dataset.digest, model_digest=model_digest(file))
+        digest = model_digest(file or weights_path(study.model, loaded.base))
+        other_sizes = _at_other_sizes(study, loaded.base, events, cache)
+        points = expand(
+            study,
+            data_digest=prepared.dataset.digest,
+            model_digest=digest,
+            other_sizes={size: other.dataset.digest for size, other in other_sizes.items()},
+        )
     return Job(
         study=study,
         folder=StudyFolder(folder),
@@ -94,6 +110,7 @@ def make_job(
         launchers={name: launcher or make_launcher(name, study) for name in {point.launcher for point in points}},
         events=events,
         force=force,
+        other_sizes=other_sizes,
     )
 
 
@@ -118,9 +135,9 @@ def check_job(job: Job, runs: Sequence[Run], *, preflight: bool, timed: bool = F
 
 def representatives(runs: Iterable[Run]) -> tuple[Run, ...]:
     """Of all runs that ask the same of a model, the one with the most ranks: it asks for the most."""
-    widest: dict[tuple[str, str, str], Run] = {}
+    widest: dict[tuple[object, ...], Run] = {}
     for run in runs:
-        kind = (run.point.strategy, run.point.device, run.point.data.read)
+        kind = (run.point.strategy, run.point.device, run.point.data.read, run.point.data.image_size)
         if kind not in widest or run.point.ranks > widest[kind].point.ranks:
             widest[kind] = run
     return tuple(widest.values())
@@ -138,6 +155,20 @@ def _with_data(study: Study, base: Path, events: Callable[[Event], None], cache:
     for settings in {variant.data.train_samples: variant.data for variant in variants(study)}.values():
         store.split(prepared.dataset, settings)
     return study, prepared
+
+
+def _at_other_sizes(
+    study: Study, base: Path, events: Callable[[Event], None], cache: Path | None
+) -> dict[int | None, Prepared]:
+    """The data at each image size that the study varies, but for the first."""
+    sizes = [size for size in study.vary.get("data.image_size", ()) if size != study.data.image_size]
+    found: dict[int | None, Prepared] = {}
+    for size in sizes:
+        assert isinstance(size, int)
+        settings = replace(study.data, image_size=size)
+        found[size] = store.prepare(settings, base=base, cache=cache, say=lambda text: events(Note(text=text)))
+        events(DataReady(prepared=found[size]))
+    return found
 
 
 def _with_digits(study: Study, prepared: Prepared) -> tuple[Study, Prepared]:

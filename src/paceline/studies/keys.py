@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from paceline.catalog import nearest
 from paceline.records.study import (
+    AugmentSettings,
     DataSettings,
+    FinetuneSettings,
     LaunchSettings,
     ModelSettings,
     RunSettings,
@@ -20,8 +22,10 @@ from paceline.studies.toml_text import toml_value
 
 SECTIONS: dict[str, type] = {
     "data": DataSettings,
+    "augment": AugmentSettings,
     "model": ModelSettings,
     "train": TrainSettings,
+    "finetune": FinetuneSettings,
     "run": RunSettings,
     "launch": LaunchSettings,
     "script": ScriptSettings,
@@ -40,6 +44,7 @@ _WORDS = {
 # Keys of [train] and [run] that are the same for every point, and why.
 FIXED = {
     "train.seed": "every repeat has a seed of its own already. Give the first one, and run.repeats for more.",
+    "train.target_accuracy": "it is asked of every point, and changes none of them.",
     "run.repeats": "it says how often each point is run, which has to be the same for all of them.",
     "run.scaling": "points of one study are compared with one baseline. Write a study for each.",
     "run.heartbeat_s": "it says how long to wait for a rank, and changes no figure.",
@@ -75,9 +80,10 @@ KEYS: dict[str, dict[str, typing.Any]] = _keys()
 FACTORS = (
     "data.read",
     "data.train_samples",
+    "data.image_size",
     *(
         f"{section}.{key}"
-        for section in ("train", "run")
+        for section in ("augment", "train", "finetune", "run")
         for key, kind in KEYS[section].items()
         if kind in (str, int, float, bool) and f"{section}.{key}" not in FIXED
     ),
@@ -115,7 +121,8 @@ def home(key: str) -> str | None:
     """The path of a key that was given without its section, or in a wrong one; None where there is none."""
     paths = {f"{section}.{known}": known for section, keys in KEYS.items() for known in keys}
     near = nearest(key, tuple(paths.values()))
-    found = [path for path, known in paths.items() if known == near]
+    # A second phase has keys of the first: whoever leaves the section out means the first.
+    found = [path for path, known in paths.items() if known == near and not path.startswith("finetune.")]
     return found[0] if len(found) == 1 else None
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from paceline import catalog
 from paceline.studies.files import absolute, absolute_dataset, absolute_model, data_path, model_path
 from paceline.studies.keys import (
     FACTORS,
@@ -110,7 +111,9 @@ def _from_here(section: str, key: str, value: str) -> str:
         path, whole = data_path(value, Path.cwd()), absolute_dataset(value, Path.cwd())
     elif (section, key) == ("model", "name"):
         path, whole = model_path(value, Path.cwd()), absolute_model(value, Path.cwd())
-    elif (section, key) == ("script", "path"):
+    elif (section, key) == ("script", "path") or (
+        (section, key) == ("model", "weights") and value.endswith(catalog.WEIGHTS_ENDINGS)
+    ):
         path, whole = absolute(value, Path.cwd()), str(absolute(value, Path.cwd()))
     else:
         return value

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from paceline.catalog import pretrained
 from paceline.errors import ModelError
 from paceline.identity import PARENT_PID, inherited_environment
 from paceline.launch.child import python, thread_environment
@@ -20,6 +21,8 @@ from paceline.records.run import Manifest
 
 COMMAND = python("-m", "paceline.train.preflight")
 TIMEOUT_S = 120.0
+FETCHING_TIMEOUT_S = 1800.0
+"""Of a pretrained network, whose weights may have to be fetched first."""
 
 
 def check_model(
@@ -27,7 +30,7 @@ def check_model(
     *,
     timed: bool = False,
     command: tuple[str, ...] = COMMAND,
-    timeout_s: float = TIMEOUT_S,
+    timeout_s: float | None = None,
 ) -> float | None:
     """Raise ModelError with what is wrong with the model of any manifest; costs the import of torch.
 
@@ -38,7 +41,8 @@ def check_model(
         for path, manifest in zip(paths, manifests, strict=True):
             write_record(path, manifest)
         told = [*(["--timed"] if timed else []), *map(str, paths)]
-        answer = _answer((*command, *told), manifests[-1], timeout_s)
+        patience_s = FETCHING_TIMEOUT_S if any(pretrained(m.point.model.name) for m in manifests) else TIMEOUT_S
+        answer = _answer((*command, *told), manifests[-1], patience_s if timeout_s is None else timeout_s)
     if answer.get("ok") is not True:
         raise ModelError(
             str(answer.get("error") or "The model was refused without a reason."),

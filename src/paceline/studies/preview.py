@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from paceline import catalog
 from paceline.data import store
-from paceline.data.cache import Dataset, open_dataset
+from paceline.data.cache import Dataset
 from paceline.errors import DataError
 from paceline.launch.base import Launcher
 from paceline.records.folder import StudyFolder
@@ -22,8 +23,8 @@ from paceline.records.study import DataSettings, Point, Study, factor_value, poi
 from paceline.studies import bookkeeping
 from paceline.studies.compose import new_manifest
 from paceline.studies.estimates import S_PER_H, Estimates
-from paceline.studies.expand import expand, schedule
-from paceline.studies.files import model_digest, model_path, with_absolute_paths
+from paceline.studies.expand import expand, schedule, variants
+from paceline.studies.files import model_digest, model_path, weights_path, with_absolute_paths
 from paceline.studies.job import make_launcher, representatives
 from paceline.studies.load import LoadedStudy
 from paceline.studies.preflight import check_model
@@ -60,6 +61,8 @@ class PreviewedPoint:
     """Estimated rank-hours of the runs that are left; None where nothing is known yet."""
     script: str | None
     """The job script of its first run, where the launcher hands one to a scheduler."""
+    chosen: tuple[str, ...] = ()
+    """What its recipe chose and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,13 +92,15 @@ def preview(
     """What would be run, and how much of it is finished in `folder`; RequestError where it could not be."""
     study = with_absolute_paths(loaded.study, loaded.base)
     data = None if study.script else _cached_data(study.data, cache)
-    known = data is not None or study.script is not None
+    others = _at_other_sizes(study, cache) if data else {}
+    known = (data is not None and None not in others.values()) or study.script is not None
     file = None if study.script else model_path(study.model.name, loaded.base)
     points = expand(
         study,
         data_digest=data.dataset.digest if data else "",
-        model_digest=model_digest(file),
+        model_digest="" if study.script else model_digest(file or weights_path(study.model, loaded.base)),
         script_digest=script_digest(Path(study.script.path)) if study.script else "",
+        other_sizes={size: other.dataset.digest if other else "" for size, other in others.items()},
     )
     launchers = {name: launcher or make_launcher(name, study) for name in {point.launcher for point in points}}
     finished = [_finished(point, study.run.repeats, folder) if known else None for point in points]
@@ -105,8 +110,8 @@ def preview(
     for point in unfinished:
         launchers[point.launcher].check(point)
     sample_s = None
-    if preflight and data and unfinished and not any(finished):
-        sample_s = _sample_s(study, unfinished, launchers, data, file)
+    if preflight and data and known and unfinished and not any(finished):
+        sample_s = _sample_s(study, unfinished, launchers, {study.data.image_size: data, **others}, file)
     num_train = functools.partial(_num_train, dataset=data.dataset if data else None)
     estimates = Estimates(num_train, sample_s)
     for point, done in zip(points, finished, strict=True):
@@ -128,14 +133,18 @@ def preview(
 
 
 def _sample_s(
-    study: Study, points: Sequence[Point], launchers: dict[str, Launcher], data: _Cached, model_file: Path | None
+    study: Study,
+    points: Sequence[Point],
+    launchers: dict[str, Launcher],
+    data: Mapping[int | None, _Cached | None],
+    model_file: Path | None,
 ) -> float | None:
     """Seconds of one rank for one sample; ModelError where the model does not fit, as when the study is run."""
     manifests = [
         new_manifest(
             run,
             study=study,
-            data_folder=data.folder,
+            data_folder=found.folder if (found := data[run.point.data.image_size]) else None,
             model_file=model_file,
             placement=launchers[run.point.launcher].placement(run.point),
             attempt=1,
@@ -175,6 +184,7 @@ def _previewed(
         finished=None if done is None else len(done),
         rank_h=None if rank_s is None else left * rank_s / S_PER_H,
         script=_script(launcher, point, folder),
+        chosen=point.chosen,
     )
 
 
@@ -206,12 +216,22 @@ class _Cached:
 
 def _cached_data(settings: DataSettings, cache: Path | None) -> _Cached | None:
     """A data set of the catalog where it is in the cache; the user's own files are not read for a preview."""
-    if settings.dataset == "synthetic":
+    if settings.dataset == "synthetic" or settings.dataset not in catalog.names("dataset"):
         return None
-    state = next((state for state in store.catalog_state(cache) if state.name == settings.dataset), None)
-    if state is None or state.folder is None:
+    try:
+        found = store.cached(settings, base=Path(), cache=cache)
+    except DataError:
         return None
-    return _Cached(open_dataset(state.folder).dataset, state.folder)
+    return _Cached(found.dataset, found.folder) if found else None
+
+
+def _at_other_sizes(study: Study, cache: Path | None) -> dict[int | None, _Cached | None]:
+    """The data at each further image size that the study varies; None where that is not in the cache."""
+    found: dict[int | None, _Cached | None] = {}
+    for variant in variants(study):
+        if variant.data.image_size != study.data.image_size and variant.data.image_size not in found:
+            found[variant.data.image_size] = _cached_data(variant.data, cache)
+    return found
 
 
 def _num_train(settings: DataSettings, *, dataset: Dataset | None) -> int | None:

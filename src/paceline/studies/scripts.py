@@ -33,7 +33,13 @@ DEFAULTS: dict[str, Any] = {
     "heartbeat_s": 1800.0,
 }
 """What of `[run]` is otherwise where there is a script and the study leaves it open."""
-_BROUGHT = {"data": "data", "model": "model", "train": "optimizer, batch and length of training"}
+_BROUGHT = {
+    "data": "data",
+    "augment": "images",
+    "model": "model",
+    "train": "optimizer, batch and length of training",
+    "finetune": "phases",
+}
 _OPTIONS = tuple(dict.fromkeys(option for taken in catalog.STRATEGY_OPTIONS.values() for option in taken))
 _LONG = 80
 

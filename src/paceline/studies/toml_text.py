@@ -8,6 +8,7 @@ from dataclasses import fields
 
 from paceline.records.study import Study
 
+_SECTIONS = ("data", "augment", "model", "train", "finetune", "run", "launch")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
@@ -16,7 +17,7 @@ def study_toml(study: Study) -> str:
     """The study as a file that `load_study` reads back to an equal one, its factors in the same order."""
     lines = ["[study]", *(_line(key, getattr(study, key)) for key in ("name", "title", "question"))]
     varied = [path.split(".", 1) for path in study.vary]
-    sections = ("script", "run", "launch") if study.script else ("data", "model", "train", "run", "launch")
+    sections = ("script", "run", "launch") if study.script else _SECTIONS
     for section in _in_order(sections, [section for section, _ in varied]):
         settings = getattr(study, section)
         keys = _in_order([field.name for field in fields(settings)], [key for place, key in varied if place == section])

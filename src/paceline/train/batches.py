@@ -6,17 +6,21 @@ The samples of a step follow from seed, epoch and step alone, never from the num
     step i        =  order[i·B : (i+1)·B]           B = batch_global; the last step may be shorter
     rank r of N   =  the r-th of N contiguous shares of that, as equal as can be, larger ones first
 
-So every sample is used exactly once an epoch, and any number of ranks sees the same steps. The
-data set stays mapped: a batch gathers its own bytes and nothing else.
+So every sample is used exactly once an epoch, and any number of ranks sees the same steps. How a sample is
+augmented follows from seed, epoch and its index. The data set stays mapped: a batch gathers its own bytes and
+nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+
+from paceline.train.augment import Augmentation
+from paceline.train.draws import sample_keys
 
 
 def share(count: int, rank: int, size: int) -> tuple[int, int]:
@@ -39,6 +43,16 @@ class Batch:
     """Samples of this step over all ranks."""
 
 
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The order of samples in one epoch."""
+
+    samples: torch.Tensor
+    """Their indices."""
+    epoch: int
+    """From 0 on: how a sample is augmented follows from it."""
+
+
 class Samples:
     """Images and labels of one set, mapped, with the scaling that makes them inputs."""
 
@@ -53,19 +67,31 @@ class Samples:
         dtype: torch.dtype,
     ) -> None:
         self._images = torch.from_numpy(images)
-        self._labels = torch.from_numpy(labels)
+        self.labels = torch.from_numpy(labels)
         # uint8 has to be divided by 255 before the mean is taken off: one multiply and one add do both.
-        unit = 255.0 if images.dtype == np.uint8 else 1.0
+        self.unit = unit = 255.0 if images.dtype == np.uint8 else 1.0
+        """What a value of 1 in `mean` and `std` is in the images."""
         self._scale = torch.tensor([1.0 / (unit * s) for s in std], dtype=dtype, device=device)
         self._shift = torch.tensor([-m / s for m, s in zip(mean, std, strict=True)], dtype=dtype, device=device)
-        self._device = device
+        self.device = device
         self._dtype = dtype
 
-    def gather(self, indices: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Inputs (N×C×H×W, channels last in memory) and labels at `indices`."""
-        images = self._images.index_select(0, indices).to(self._device)
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Height, width and channels of an image."""
+        return tuple(self._images.shape[1:])
+
+    def gather(
+        self, indices: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor] | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Inputs (N×C×H×W, channels last in memory) and labels at `indices`; images changed before they are inputs."""
+        images = self._images.index_select(0, indices)
+        images = (images if change is None else change(images)).to(self.device)
         inputs = images.to(self._dtype).mul_(self._scale).add_(self._shift)
-        labels = self._labels.index_select(0, indices).to(self._device)
+        labels = self.labels.index_select(0, indices).to(self.device)
         return inputs.permute(0, 3, 1, 2), labels
 
 
@@ -73,9 +99,18 @@ class Batches:
     """The training batches of one rank."""
 
     def __init__(
-        self, samples: Samples, indices: np.ndarray, *, batch_global: int, seed: int, rank: int, size: int
+        self,
+        samples: Samples,
+        indices: np.ndarray,
+        *,
+        batch_global: int,
+        seed: int,
+        rank: int,
+        size: int,
+        augmentation: Augmentation | None = None,
     ) -> None:
         self._samples = samples
+        self._augmentation = augmentation
         self._indices = indices
         self._batch_global = batch_global
         self._seed = seed
@@ -84,22 +119,23 @@ class Batches:
         self.num_samples = len(indices)
         self.steps_per_epoch = -(-self.num_samples // batch_global)
 
-    def order(self, epoch: int) -> torch.Tensor:
+    def order(self, epoch: int) -> Order:
         """The order of all samples in an epoch, the same on every rank."""
         generator = np.random.default_rng((self._seed, epoch))
-        return torch.from_numpy(generator.permutation(self._indices))
+        return Order(torch.from_numpy(generator.permutation(self._indices)), epoch)
 
     def samples_until(self, steps: int) -> int:
         """Samples used in the first `steps` steps of an epoch."""
         return min(steps * self._batch_global, self.num_samples)
 
-    def take(self, order: torch.Tensor, number: int) -> Batch:
+    def take(self, order: Order, number: int) -> Batch:
         """This rank's share of step `number` of an epoch."""
         first, last = number * self._batch_global, self.samples_until(number + 1)
         start, end = share(last - first, self._rank, self._size)
-        chosen = order[first + start : first + end]
         # An empty share still has to pass the network, so that DDP's hooks fire: with weight zero.
-        inputs, labels = self._samples.gather(chosen if end > start else order[first : first + 1])
+        chosen = order.samples[first + start : first + end] if end > start else order.samples[first : first + 1]
+        change = _change(self._augmentation, self._seed, order.epoch, chosen)
+        inputs, labels = self._samples.gather(chosen, change)
         return Batch(inputs, labels, end - start, last - first)
 
 
@@ -111,8 +147,18 @@ class ShareBatches:
     then up to a few samples smaller or larger than the global batch, and every sample is still used once an epoch.
     """
 
-    def __init__(self, samples: Samples, counts: Sequence[int], *, batch_global: int, seed: int, rank: int) -> None:
+    def __init__(
+        self,
+        samples: Samples,
+        counts: Sequence[int],
+        *,
+        batch_global: int,
+        seed: int,
+        rank: int,
+        augmentation: Augmentation | None = None,
+    ) -> None:
         self._samples = samples
+        self._augmentation = augmentation
         self._counts = tuple(counts)
         self._batch_global = batch_global
         self._seed = seed
@@ -120,21 +166,35 @@ class ShareBatches:
         self.num_samples = sum(counts)
         self.steps_per_epoch = -(-self.num_samples // batch_global)
 
-    def order(self, epoch: int) -> torch.Tensor:
+    def order(self, epoch: int) -> Order:
         """The order of this rank's own samples in an epoch."""
         generator = np.random.default_rng((self._seed, epoch, self._rank))
-        return torch.from_numpy(generator.permutation(self._counts[self._rank]))
+        return Order(torch.from_numpy(generator.permutation(self._counts[self._rank])), epoch)
 
     def samples_until(self, steps: int) -> int:
         """Samples used in the first `steps` steps of an epoch, over all ranks."""
         return sum(self._own_until(steps, count) for count in self._counts)
 
-    def take(self, order: torch.Tensor, number: int) -> Batch:
+    def take(self, order: Order, number: int) -> Batch:
         """This rank's part of step `number` of an epoch."""
         own = self._counts[self._rank]
         start, end = self._own_until(number, own), self._own_until(number + 1, own)
-        inputs, labels = self._samples.gather(order[start:end] if end > start else order[:1])
+        chosen = order.samples[start:end] if end > start else order.samples[:1]
+        # Counted over all ranks, so that no two samples are changed alike.
+        numbers = chosen + sum(self._counts[: self._rank])
+        change = _change(self._augmentation, self._seed, order.epoch, numbers)
+        inputs, labels = self._samples.gather(chosen, change)
         return Batch(inputs, labels, end - start, self.samples_until(number + 1) - self.samples_until(number))
 
     def _own_until(self, steps: int, count: int) -> int:
         return count * min(steps * self._batch_global, self.num_samples) // self.num_samples
+
+
+def _change(
+    augmentation: Augmentation | None, seed: int, epoch: int, numbers: torch.Tensor
+) -> Callable[[torch.Tensor], torch.Tensor] | None:
+    """What is done to the images of these samples in this epoch; None where nothing is."""
+    if augmentation is None:
+        return None
+    keys = sample_keys(seed, epoch, numbers)
+    return lambda images: augmentation(images, keys)

@@ -1,7 +1,7 @@
 """Checkpoints: pickle-free, atomic, and complete or not there at all.
 
     checkpoints/step-000500/
-        tensors.safetensors   model.<name>, optimizer.<parameter>.<slot>, progress
+        tensors.safetensors   model.<name>, average.<name>, optimizer.<parameter>.<slot>, progress
         state.json            step, epochs so far, where and with what it was written
         complete              SHA-256 of the two: written last
 
@@ -28,7 +28,7 @@ from torch import nn
 
 from paceline.errors import StorageError
 from paceline.records import codec
-from paceline.records.run import Epoch
+from paceline.records.run import Epoch, NoiseEpoch, PhaseEnd
 
 KEEP = 2
 """How many checkpoints stay: the newest, and the one before it should the disk lie."""
@@ -50,6 +50,12 @@ class Standing:
     """Time spent so far in the epoch that is not."""
     host: str
     versions: dict[str, str]
+    phase: str = "train"
+    """The one that it was written in: the optimizer's state is that phase's."""
+    phases: tuple[PhaseEnd, ...] = ()
+    """Those before it."""
+    noise: tuple[NoiseEpoch, ...] = ()
+    """Of the finished epochs, where it was measured."""
 
 
 def write_checkpoint(folder: Path, standing: Standing, tensors: Mapping[str, torch.Tensor]) -> Path:

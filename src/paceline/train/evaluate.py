@@ -6,6 +6,8 @@ counted twice and none is left out.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import torch
 from torch import nn
@@ -13,10 +15,13 @@ from torch.nn import functional
 
 from paceline.probe.recorder import Recorder
 from paceline.train.batches import Samples, share
+from paceline.train.optim.average import Average
 from paceline.train.parallel.base import Peers
 
 # Large enough to keep a core busy, small enough for its cache.
 _BATCH = 256
+# A network that makes 224×224 pixels of every image takes seconds for so many, and a rank has to be heard of meanwhile.
+_BATCH_OF_PIXELS = 32
 
 
 def evaluate(
@@ -28,18 +33,20 @@ def evaluate(
     *,
     rank: int,
     size: int,
+    average: Average | None = None,
 ) -> tuple[float, float]:
-    """Mean loss and accuracy over `indices`, the same on every rank."""
+    """Mean loss and accuracy over `indices`, the same on every rank; of the averaged weights where there are any."""
     start, end = share(len(indices), rank, size)
     chosen = torch.from_numpy(indices[start:end])
     training = model.training
     model.eval()
     device = next(model.parameters()).device
     sums = torch.zeros(2, dtype=torch.float64, device=device)
-    with recorder.span("evaluate"):
+    batch = _BATCH_OF_PIXELS if getattr(model, "wants_pixels", False) else _BATCH
+    with recorder.span("evaluate"), average.in_place() if average else nullcontext():
         with torch.inference_mode():
             # An empty share splits into one empty part, which many a model cannot take.
-            for part in chosen.split(_BATCH) if len(chosen) else ():
+            for part in chosen.split(batch) if len(chosen) else ():
                 inputs, labels = samples.gather(part)
                 scores = model(inputs)
                 loss = functional.cross_entropy(scores, labels, reduction="sum")

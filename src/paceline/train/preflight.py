@@ -30,8 +30,10 @@ from paceline.identity import this_rank
 from paceline.records.codec import read_record
 from paceline.records.run import Manifest
 from paceline.records.study import Point
+from paceline.train.augment import Augmentation
 from paceline.train.group import choose_device
 from paceline.train.models.build import build_model
+from paceline.train.phases import make_ready, unfreeze
 from paceline.train.rehearsal import sample_s
 
 
@@ -40,6 +42,7 @@ def checked(manifest: Manifest) -> dict[str, Any]:
     point = manifest.point
     dataset = open_dataset(Path(manifest.data_folder)).dataset
     split(dataset, point.data)
+    Augmentation(point.augment, dataset.shape)
     model = build_model(
         point.model.name,
         point.model.options,
@@ -48,14 +51,26 @@ def checked(manifest: Manifest) -> dict[str, Any]:
         model_file=Path(manifest.model_file) if manifest.model_file else None,
     )
     parameters = sum(p.numel() for p in model.parameters())
-    if not any(p.requires_grad for p in model.parameters()):
-        raise ModelError(f"The model {point.model.name!r} has no parameter to train.")
-    _try_pass(point.model.name, model, dataset)
-    _check_gradients(point, model)
+    make_ready(model, point)
+    _check_phase(point, model, dataset)
+    if point.train.cached_features:
+        _check_features(point.model.name, model, dataset)
+    if point.finetune.epochs:
+        unfreeze(model, point.finetune.batchnorm)
+        _check_phase(point, model, dataset)
     if point.launcher == "local":  # what other hosts have is theirs to say, when the ranks are there
         choose_device(point.device, point.ranks - 1)
     _check_mpi(point)
     return {"ok": True, "parameters": parameters}
+
+
+def _check_phase(point: Point, model: torch.nn.Module, dataset: Dataset) -> None:
+    """A pass with what learns in one phase of the training."""
+    if not any(p.requires_grad for p in model.parameters()):
+        raise ModelError(f"The model {point.model.name!r} has no parameter to train.")
+    model.zero_grad(set_to_none=True)
+    _try_pass(point.model.name, model, dataset)
+    _check_gradients(point, model)
 
 
 def _try_pass(name: str, model: torch.nn.Module, dataset: Dataset) -> None:
@@ -79,6 +94,30 @@ def _try_pass(name: str, model: torch.nn.Module, dataset: Dataset) -> None:
             right=f"It is given 2×{channels}×{height}×{width} floats and has to return (2, {dataset.classes}).",
             next="Choose another model (`paceline models`) or correct this one.",
         ) from error
+
+
+@torch.no_grad()
+def _check_features(name: str, model: torch.nn.Module, dataset: Dataset) -> None:
+    """What stands in for the images has to lead to the same scores."""
+    height, width, channels = dataset.shape
+    inputs = torch.rand(2, channels, height, width)
+    model.eval()
+    features: Any = model.features(inputs)  # pyright: ignore[reportCallIssue]  it has been asked for
+    if not isinstance(features, torch.Tensor) or features.dim() != 2 or len(features) != 2:
+        found = tuple(features.shape) if isinstance(features, torch.Tensor) else type(features).__name__
+        raise ModelError(
+            f"features() of the model {name!r} returns {found} for 2 images.",
+            right="For train.cached_features it has to return a row of numbers for each.",
+            next="Flatten them, or leave train.cached_features out.",
+        )
+    scores: Any = model.head(features)  # pyright: ignore[reportCallIssue]
+    if not torch.allclose(scores, model(inputs), rtol=1e-3, atol=1e-4):
+        raise ModelError(
+            f"The model {name!r} does more than head(features(inputs)): their scores differ.",
+            right="With train.cached_features its head is trained on features alone.",
+            next="Put all layers into features() and head, or leave train.cached_features out.",
+        )
+    model.train()
 
 
 def _check_gradients(point: Point, model: torch.nn.Module) -> None:

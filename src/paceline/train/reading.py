@@ -10,8 +10,10 @@ cache, whose pages come in later, behind the input-wait of the first epoch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +21,9 @@ from paceline.data.arrays import PARTS
 from paceline.data.cache import MappedDataset, open_dataset
 from paceline.data.store import Split, split
 from paceline.errors import DataError
-from paceline.records.study import Point
+from paceline.records.study import AugmentSettings, Point
 from paceline.train import mpi
+from paceline.train.augment import Augmentation
 from paceline.train.batches import Batches, Samples, ShareBatches, share
 
 _COUNTERS = Path("/proc/self/io")
@@ -72,12 +75,21 @@ def share_of(indices: np.ndarray, rank: int, size: int) -> np.ndarray:
     return indices[start:end]
 
 
-def make_batches(samples: Samples, parts: Split, point: Point, seed: int, rank: int) -> Batches | ShareBatches:
-    """The training batches of one rank, out of all samples or out of its own."""
+def make_batches(
+    samples: Samples, parts: Split, point: Point, seed: int, rank: int, mean: Sequence[float]
+) -> Batches | ShareBatches:
+    """The training batches of one rank, out of all samples or out of its own; `mean` is the data set's, by channel."""
+    changed, blank = point.augment != AugmentSettings(), [value * samples.unit for value in mean]
+    common: dict[str, Any] = {
+        "batch_global": point.batch_global,
+        "seed": seed,
+        "rank": rank,
+        "augmentation": Augmentation(point.augment, samples.shape, blank) if changed else None,
+    }
     if in_shares(point):
         counts = [len(share_of(parts.train, other, point.ranks)) for other in range(point.ranks)]
-        return ShareBatches(samples, counts, batch_global=point.batch_global, seed=seed, rank=rank)
-    return Batches(samples, parts.train, batch_global=point.batch_global, seed=seed, rank=rank, size=point.ranks)
+        return ShareBatches(samples, counts, **common)
+    return Batches(samples, parts.train, size=point.ranks, **common)
 
 
 def in_shares(point: Point) -> bool:

@@ -17,9 +17,11 @@ from paceline.train.batches import Samples
 from paceline.train.group import choose_device
 from paceline.train.models.build import build_model
 from paceline.train.optim.build import build_optimizer
-from paceline.train.session import DTYPES
+from paceline.train.session import DTYPES, scaling
 
 _WARM_UP, _STEPS = 3, 20
+_FEWEST = 2
+"""Samples of a step: batch-norm takes no fewer."""
 _MOST_SAMPLES = 1024
 """Of one step: beyond it the time of a sample hardly changes, and the rehearsal should be short."""
 _ENOUGH_S = 3.0
@@ -29,9 +31,6 @@ def sample_s(manifest: Manifest) -> float:
     """Seconds of one rank for one sample, forward to optimizer step, over a few steps of a manifest's model."""
     point, held = manifest.point, open_dataset(Path(manifest.data_folder))
     dataset, device, dtype = held.dataset, choose_device(point.device, 0), DTYPES[point.train.precision]
-    samples = Samples(
-        held.train_images, held.train_labels, mean=dataset.mean, std=dataset.std, device=device, dtype=dtype
-    )
     model = build_model(
         point.model.name,
         point.model.options,
@@ -41,10 +40,18 @@ def sample_s(manifest: Manifest) -> float:
     )
     model.to(device=device, dtype=dtype)
     model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]  its stub lacks this overload
+    mean, std = scaling(dataset, pixels=getattr(model, "wants_pixels", False))
+    samples = Samples(held.train_images, held.train_labels, mean=mean, std=std, device=device, dtype=dtype)
     optimizer = build_optimizer(point.train, model.parameters())
-    batch = max(2, min(point.batch_global // point.ranks, _MOST_SAMPLES, dataset.train))
+    batch = max(_FEWEST, min(point.batch_global // point.ranks, _MOST_SAMPLES, dataset.train))
+    # With few samples first: a large network would take minutes for a thousand images.
     for _ in range(_WARM_UP):
-        _step(model, optimizer, samples, batch)
+        _step(model, optimizer, samples, _FEWEST)
+    started_at = time.perf_counter()
+    _step(model, optimizer, samples, _FEWEST)
+    few_s = time.perf_counter() - started_at
+    batch = max(_FEWEST, min(batch, int(_ENOUGH_S * _FEWEST / few_s)))
+    _step(model, optimizer, samples, batch)
     num_steps, started_at = 0, time.perf_counter()
     while num_steps < _STEPS and time.perf_counter() - started_at < _ENOUGH_S:
         _step(model, optimizer, samples, batch)

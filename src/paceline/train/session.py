@@ -7,6 +7,7 @@ import gc
 import hashlib
 import os
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +31,33 @@ from paceline.records.spans import SpanWriter
 from paceline.train import group, mpi, roll_call
 from paceline.train.batches import Samples
 from paceline.train.checkpoint import Standing
-from paceline.train.evaluate import evaluate
-from paceline.train.loop import Rank, resume, train
+from paceline.train.course import Course
 from paceline.train.models.build import build_model
 from paceline.train.notice import notice
+from paceline.train.optim.adascale import adascale_of
+from paceline.train.optim.average import Average
 from paceline.train.optim.build import build_optimizer
+from paceline.train.optim.gradient_noise import noise_of
+from paceline.train.optim.keras_start import start_as_keras
+from paceline.train.optim.pace import Pace
 from paceline.train.parallel.base import Alone, Crew
+from paceline.train.parallel.batchnorm import synchronise
 from paceline.train.parallel.coordinator import Coordinator
 from paceline.train.parallel.parameter_server import server_of
+from paceline.train.phases import Phase, make_ready, planned
+from paceline.train.rank import Rank
 from paceline.train.reading import Holding, hold, in_shares, make_batches, read_bytes
+from paceline.train.resume import resume
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+def scaling(dataset: Dataset, *, pixels: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and deviation that make images inputs: the data set's own, or none where a model wants pixels, 0 to 255."""
+    if pixels:
+        channels = dataset.shape[2]
+        return (0.0,) * channels, (1 / 255,) * channels
+    return dataset.mean, dataset.std
 
 
 class Session:
@@ -52,6 +69,8 @@ class Session:
         self._manifest = manifest
         self._role = manifest.point.role(identity.rank)
         self._device = torch.device("cpu")
+        self._wants_pixels = False
+        self._network: dict[str, str] = {}
         self._versions = versions()
         self._clocks: tuple[Clock, ...] = ()
         self._clock_at_end: Clock | None = None
@@ -92,35 +111,29 @@ class Session:
         load_s = units.seconds(recorder.clock_ns() - loading_at_ns)
         with recorder.span("startup", "model"):
             rank = self.rank(held)
+            course = self.course(rank, held)
             resumed = resume(rank)
             gc.collect()
             gc.freeze()
-        if not train(rank):
+        if not course.run():
             rank.strategy.leave()
             self._leave()
             self._counters.close()
             recorder.close()
             return self._report(status="stopped", steps=rank.step, epochs=rank.epochs)
-        mapped = held.mapped
-        test = self._samples(mapped.test_images, mapped.test_labels, mapped.dataset)
-        test_loss, test_accuracy = evaluate(
-            rank.model,
-            test,
-            np.arange(mapped.dataset.test),
-            recorder,
-            rank.strategy.peers,
-            rank=identity.rank,
-            size=rank.size,
-        )
         rank.strategy.leave()
         del watching
         self._leave()
         return self._done(
             steps=rank.step,
             epochs=rank.epochs,
-            test_loss=test_loss,
-            test_accuracy=test_accuracy,
+            test_loss=rank.phases[-1].test_loss,
+            test_accuracy=rank.phases[-1].test_accuracy,
+            phases=rank.phases,
+            features=course.features,
+            noise=rank.noise_epochs,
             parameters=sum(p.numel() for p in rank.model.parameters()),
+            network=self._network,
             load_s=load_s,
             read_bytes=None if read_before is None else (read_after or 0) - read_before,
             weights_sha256=weights_sha256(rank.model),
@@ -161,7 +174,6 @@ class Session:
         """Data shard, model, strategy and optimizer, as the manifest asks for them."""
         manifest, identity, dataset = self._manifest, self._identity, held.mapped.dataset
         point = manifest.point
-        own = self._samples(held.train_images, held.train_labels, dataset)
         torch.manual_seed(manifest.seed)
         model = build_model(
             point.model.name,
@@ -171,11 +183,17 @@ class Session:
             model_file=Path(manifest.model_file) if manifest.model_file else None,
             model_digest=point.model_digest,
         )
+        self._wants_pixels = getattr(model, "wants_pixels", False)
+        self._network = dict(getattr(model, "facts", {}))
+        if point.train.initialiser == "keras":
+            start_as_keras(model)
         model.to(device=self._device, dtype=DTYPES[point.train.precision])
         model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]  its stub lacks this overload
-        optimizer = build_optimizer(point.train, model.parameters())
-        strategy = catalog.load("strategy", point.strategy) if identity.size > 1 else Alone
-        crew = Crew(rank=identity.rank, size=point.ranks, point=point, recorder=self._recorder)
+        learner = make_ready(model, point)
+        attendance = synchronise(model, self._recorder) if point.train.sync_batchnorm and point.ranks > 1 else None
+        own = self._samples(held.train_images, held.train_labels, dataset)
+        batches = make_batches(own, held.parts, point, manifest.seed, identity.rank, dataset.mean)
+        phases = planned(point, batches.steps_per_epoch)
         return Rank(
             manifest=manifest,
             folder=self._folder,
@@ -185,18 +203,51 @@ class Session:
             versions=self._versions,
             recorder=self._recorder,
             model=model,
-            strategy=strategy(model, optimizer, crew),
-            optimizer=optimizer,
-            batches=make_batches(own, held.parts, point, manifest.seed, identity.rank),
+            learner=learner,
+            attendance=attendance,
+            phase=phases[0],
+            total_steps=phases[-1].last_step,
+            **self._equipment(learner, phases[0], batches.steps_per_epoch),
+            batches=batches,
             samples=self._samples(held.mapped.train_images, held.mapped.train_labels, dataset),
             validation=held.parts.validation,
             notice=notice(manifest),
             sums=torch.zeros(2, dtype=torch.float64, device=self._device),
         )
 
+    def course(self, rank: Rank, held: Holding) -> Course:
+        """The way of a rank through its phases."""
+        mapped = held.mapped
+        test = self._samples(mapped.test_images, mapped.test_labels, mapped.dataset)
+        return Course(rank, held, test, self._equipment)
+
+    def _equipment(self, learner: nn.Module, phase: Phase, steps_per_epoch: int) -> dict[str, Any]:
+        """What every phase has of its own: optimizer, strategy, learning rate, and average where there is one."""
+        point, settings = replace(self._manifest.point, train=phase.settings), phase.settings
+        optimizer = build_optimizer(settings, learner.parameters())
+        strategy = catalog.load("strategy", point.strategy) if self._identity.size > 1 else Alone
+        crew = Crew(rank=self._identity.rank, size=point.ranks, point=point, recorder=self._recorder)
+        length = settings.average_epochs
+        return {
+            "optimizer": optimizer,
+            "strategy": strategy(learner, optimizer, crew),
+            "pace": Pace(
+                settings,
+                batch_global=point.batch_global,
+                ranks=point.ranks,
+                steps_per_epoch=steps_per_epoch,
+                total_steps=phase.steps,
+            ),
+            "average": Average(learner, epochs=length, steps_per_epoch=steps_per_epoch) if length else None,
+            "adascale": (adascale := adascale_of(point)),
+            "noise": noise_of(point, steps_per_epoch, every_step=adascale is not None),
+        }
+
     def _samples(self, images: np.ndarray, labels: np.ndarray, dataset: Dataset) -> Samples:
+        """Images as the model wants them."""
         dtype = DTYPES[self._manifest.point.train.precision]
-        return Samples(images, labels, mean=dataset.mean, std=dataset.std, device=self._device, dtype=dtype)
+        mean, std = scaling(dataset, pixels=self._wants_pixels)
+        return Samples(images, labels, mean=mean, std=std, device=self._device, dtype=dtype)
 
     @property
     def _talking_device(self) -> torch.device:

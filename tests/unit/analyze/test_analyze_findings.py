@@ -107,8 +107,8 @@ def test_an_interval_that_reaches_below_is_not_superlinear(told, point, run) -> 
 
 def test_a_loss_that_is_not_finite(told, point, run) -> None:
     runs = quiet(point, run)[:9] + [run(point(2), 5, 2.1, test_loss=math.nan)]
-    found = told(runs)["loss-not-finite"]
-    assert found.summary.startswith("1 run of 10 ended")
+    found = told(runs)["diverged"]
+    assert found.summary == "1 run of 10 diverged. Run 5 with 2 ranks: the test loss is nan: it diverged."
     assert found.points == (point(2).point_id,)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from light_launch import wait_for
 from paceline.cli import health
 
 TORCH: dict[str, Any] = {
@@ -98,7 +99,8 @@ def test_the_torch_process_does_not_outlive_a_doctor_that_is_stopped(tmp_path: P
 def test_torch_is_asked_as_a_rank_is_started() -> None:
     process = health.start_torch()
     try:
-        environment = Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+        # Empty until the system has put it into the new process.
+        environment = wait_for(Path(f"/proc/{process.pid}/environ").read_bytes, 10).split(b"\0")
         assert process.args[:2] == (sys.executable, "-P")  # pyright: ignore[reportIndexIssue]
         assert b"GLOO_SOCKET_IFNAME=lo" in environment
     finally:

@@ -245,7 +245,8 @@ def test_studies_are_those_that_can_be_run(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_models_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert [model["name"] for model in json_of(capsys, "models")["models"]] == list(catalog.names("model"))
+    families = [f"{family}:NAME" for family in catalog.FAMILIES["model"]]
+    assert [model["name"] for model in json_of(capsys, "models")["models"]] == [*catalog.names("model"), *families]
     assert main(["models"]) == 0
     out = capsys.readouterr().out
     assert all(f"\n{name} " in out for name in catalog.names("model"))
@@ -256,6 +257,18 @@ def test_a_model_is_shown_layer_by_layer(capsys: pytest.CaptureFixture[str]) -> 
     out = capsys.readouterr().out
     assert "Conv2d (0)     32×26×26             320" in out
     assert "Parameters:    690,590 (2.8 MB in float32)" in out
+    assert "Keras" not in out  # which counts the same
+
+
+def test_a_pretrained_network_is_counted_in_keras_s_way_too(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("models", "efficientnet-b0", "--shape", "32,32,3", "--set", "image_size=32")
+    assert main(list(words)) == 0
+    out = capsys.readouterr().out
+    assert "Trainable:     12,810" in out and "Base:          frozen" in out
+    assert "In Keras's way of counting 4,062,381, 12,810 of them trainable and 4,049,571 not" in out
+    assert "Preprocessing: own: 32×32 pixels (bicubic" in out
+    found = json_of(capsys, *words)
+    assert (found["keras"]["total"], found["keras"]["trainable"]) == (4_062_381, 12_810)
 
 
 def test_a_model_takes_shape_classes_and_options(capsys: pytest.CaptureFixture[str]) -> None:

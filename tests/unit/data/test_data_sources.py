@@ -1,6 +1,7 @@
 """Sources in order, each failure in one line; downloads and archives read as data."""
 
 import gzip
+import hashlib
 import io
 import sys
 import tarfile
@@ -14,9 +15,18 @@ import pytest
 
 from data_files import IDX_NAMES, four_arrays, idx_bytes, write_idx_folder, write_npz
 from paceline.data import mnist as mnist_module
+from paceline.data import sources as sources_module
 from paceline.data.arrays import Arrays, sha256, tidy
 from paceline.data.mnist import arrays_from_tar, arrays_from_wheel, mnist
-from paceline.data.sources import NoSourceError, Source, SourceFailure, download_idx, first_of, run_tool
+from paceline.data.sources import (
+    NoSourceError,
+    Source,
+    SourceFailure,
+    download_file,
+    download_idx,
+    first_of,
+    run_tool,
+)
 from paceline.errors import DataError
 from paceline.records.study import DataSettings
 
@@ -83,6 +93,8 @@ def served():
         def do_GET(self):
             data = files.get(self.path)
             self.send_response(404 if data is None else 200)
+            if self.path.startswith("/cut"):
+                self.send_header("Content-Length", str(len(data) + 1))
             self.end_headers()
             self.wfile.write(data or b"")
 
@@ -119,6 +131,32 @@ def test_a_server_that_is_not_there_fails_fast():
     with pytest.raises(SourceFailure, match=r"127\.0\.0\.1:9: .*refused"):
         download_idx(("http://127.0.0.1:9/",))
     assert time.monotonic() - started_at < 2
+
+
+def test_an_archive_is_there_whole_or_not_at_all(served, tmp_path, monkeypatch):
+    address, files = served
+    files["/a.tar"] = bytes(3_000_000)
+    monkeypatch.setattr(sources_module, "_TOLD_EVERY_BYTES", 1_000_000)
+    said: list[str] = []
+    path, md5 = tmp_path / "sources" / "a.tar", hashlib.md5(files["/a.tar"]).hexdigest()
+    with pytest.raises(SourceFailure, match="does not have the MD5 sum 0000"):
+        download_file(f"{address}/a.tar", path, say=said.append, md5="0" * 32)
+    with pytest.raises(SourceFailure, match="Not Found"):
+        download_file(f"{address}/b.tar", path, say=said.append)
+    with pytest.raises(SourceFailure, match=r"127\.0\.0\.1:9: .*refused"):
+        download_file("http://127.0.0.1:9/a.tar", path, say=said.append)
+    files["/cut.tar"] = bytes(100)
+    with pytest.raises(SourceFailure, match="breaks off after 100 of 101 bytes"):
+        download_file(f"{address}/cut.tar", path, say=said.append)
+    monkeypatch.setattr(sources_module, "_ARCHIVE_LIMIT_BYTES", 2_000_000)
+    with pytest.raises(SourceFailure, match="is larger than"):
+        download_file(f"{address}/a.tar", path, say=said.append)
+    assert list(path.parent.iterdir()) == []
+    monkeypatch.undo()
+    download_file(f"{address}/a.tar", path, say=said.append, md5=md5)
+    assert path.read_bytes() == files["/a.tar"]
+    assert [other.name for other in path.parent.iterdir()] == ["a.tar"]
+    assert said[0].endswith("of a.tar received")
 
 
 TOOLS = {

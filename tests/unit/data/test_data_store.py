@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from data_files import four_arrays, write_idx_folder, write_npz
 from paceline.data import cache as cache_module
 from paceline.data import mnist as mnist_module
-from paceline.data import store
+from paceline.data import request
 from paceline.data.cache import Dataset, open_dataset
 from paceline.data.sources import NoSourceError, SourceFailure
 from paceline.data.store import catalog_state, check, prepare, prepare_or_digits, split
@@ -83,7 +83,7 @@ def test_paths_are_taken_relative_to_the_study_and_with_a_prefix(tmp_path, npz, 
 
 def test_what_is_cached_is_not_decoded_again(tmp_path, npz, monkeypatch):
     first = prepared(tmp_path, npz)
-    monkeypatch.setattr(store, "read_npz", lambda path: pytest.fail("decoded again"))
+    monkeypatch.setattr(request, "read_npz", lambda path: pytest.fail("decoded again"))
     assert prepared(tmp_path, npz) == first
 
 
@@ -170,11 +170,14 @@ def test_the_catalog_says_what_is_here(tmp_path):
     assert not any(state.cached for state in catalog_state(tmp_path))
     found = prepare(DataSettings(dataset="digits"), base=tmp_path, cache=tmp_path)
     states = {state.name: state for state in catalog_state(tmp_path)}
-    assert list(states) == ["mnist", "fashion-mnist", "digits", "synthetic"]
+    assert list(states) == [
+        "mnist", "fashion-mnist", "cifar10", "flowers", "fruits", "caltech256", "digits", "synthetic",
+    ]  # fmt: skip
     assert [name for name, state in states.items() if state.cached] == ["digits"]
     digits = states["digits"]
     assert (digits.folder, digits.train, digits.test) == (found.folder, 1497, 300)
     assert (digits.shape, digits.source) == ((8, 8, 1), "scikit-learn")
+    assert (sum(digits.train_counts), sum(digits.test_counts), digits.class_names) == (1497, 300, None)
     assert states["mnist"].folder is None
 
 

@@ -6,6 +6,7 @@ from study_help import loaded, report
 
 from paceline.errors import RankError
 from paceline.launch.base import Outcome, Placement
+from paceline.records.run import CachedFeatures, PhaseEnd
 from paceline.records.study import Run
 from paceline.studies import compose
 from paceline.studies.compose import new_manifest, run_result
@@ -55,6 +56,16 @@ def test_a_result_has_the_times_of_the_slowest_and_the_losses_of_rank_0(manifest
     assert (result.load_s, result.total_s, result.wall_s) == (0.2, 5.0, 5.0)
     assert (result.point_id, result.run, result.seed, result.ranks) == (manifest.point_id, 3, 12, 2)
     assert (result.steps, result.parameters, result.attempt, result.oversubscribed) == (16, 170, 2, True)
+
+
+def test_a_result_has_the_phases_and_the_features_of_the_rank_that_waited_longest(manifest) -> None:
+    ends = tuple(PhaseEnd(name=name, steps=8, test_loss=0.1, test_accuracy=0.9) for name in ("train", "finetune"))
+    made = CachedFeatures(samples=100, size=8, ready_s=1.0, found=False)
+    reports = [replace(report(n), phases=ends, features=replace(made, ready_s=1.0 + n)) for n in (0, 1)]
+    result = run_result(manifest, outcome(manifest, reports), oversubscribed=False)
+    assert result.phases == ends
+    assert result.features == replace(made, ready_s=2.0)
+    assert run_result(manifest, outcome(manifest, [report(0), report(1)]), oversubscribed=False).features is None
 
 
 def test_a_resumed_run_has_no_total(manifest) -> None:

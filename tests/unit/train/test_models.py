@@ -18,6 +18,8 @@ from paceline.train.models.summary import summary
         ("cnn-690k", (28, 28, 1), {}, 690_590),
         ("cnn-small", (28, 28, 1), {}, 1_199_882),
         ("cnn-small", (32, 32, 3), {}, 1_626_442),
+        ("cnn-photo", (64, 64, 3), {}, 395_178),
+        ("cnn-photo", (224, 224, 3), {}, 395_178),
         ("mlp", (28, 28, 1), {"layers": 1, "neurons": 32}, 784 * 32 + 32 + 32 * 10 + 10),
         ("mlp", (28, 28, 1), {"layers": 3, "neurons": 16}, 784 * 16 + 16 + 2 * (16 * 16 + 16) + 16 * 10 + 10),
         ("mlp", (8, 8, 1), {"layers": 0}, 64 * 10 + 10),
@@ -49,6 +51,28 @@ def test_pooling_before_relu_is_the_same_function():
     assert torch.equal(ours, theirs)
     for mine, other in zip(gradients, (p.grad for p in published.parameters()), strict=True):
         assert torch.equal(mine, other)
+
+
+@pytest.mark.parametrize("side", [32, 64, 100, 256])
+def test_the_network_for_photos_takes_any_size_and_learns(side):
+    """A few steps on two classes that differ in colour alone."""
+    torch.manual_seed(0)
+    model = build_model("cnn-photo", {"dropout": 0.0}, shape=(side, side, 3), classes=5)
+    assert sum(p.numel() for p in model.parameters()) == 393_893
+    if side > 64:
+        assert model(torch.zeros(1, 3, side, side)).shape == (1, 5)
+        return
+    images, labels = torch.randn(16, 3, side, side), torch.arange(16) % 2
+    images[labels == 1, 0] += 1.0
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
+    losses = []
+    for _ in range(12):
+        loss = nn.functional.cross_entropy(model(images), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.5 * losses[0]
 
 
 @pytest.fixture
@@ -104,3 +128,5 @@ def test_a_file_that_changed_since_the_study_began_is_refused(model_file):
 def test_a_network_that_needs_larger_images_says_so():
     with pytest.raises(ModelError, match="too small"):
         build_model("cnn-690k", {}, shape=(8, 8, 1), classes=10)
+    with pytest.raises(ModelError, match="at least 32×32"):
+        build_model("cnn-photo", {}, shape=(28, 28, 3), classes=10)

@@ -8,7 +8,7 @@ from paceline.records.study import TrainSettings
 from paceline.train.optim.build import build_optimizer
 
 
-@pytest.mark.parametrize("name", catalog.names("optimizer"))
+@pytest.mark.parametrize("name", ["sgd", "adam", "adamw", "adadelta"])
 def test_every_optimizer_takes_a_step_like_the_plain_one(name):
     """Fused or not, the update is the one that PyTorch's defaults make."""
     torch.manual_seed(0)

@@ -77,7 +77,7 @@ def test_what_an_optimizer_keeps(name, each, common):
 @pytest.mark.parametrize("servers", [1, 2, 3])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_parts_step_as_the_whole_does(name, servers):
-    """Also when half-way all parts are thrown away and made anew of what they said."""
+    """Also when half-way all parts are thrown away and made anew of what they said, and while the rate changes."""
     whole, settings = model(), OPTIMIZERS[name]
     line = Line(whole)
     start = torch.cat([p.detach().as_strided((p.numel(),), (1,)) for p in line.parameters])
@@ -89,6 +89,8 @@ def test_parts_step_as_the_whole_does(name, servers):
         gradient = torch.randn(line.count, generator=generator, dtype=torch.float64)
         for parameter, view in zip(line.parameters, line.views(gradient), strict=True):
             parameter.grad = view.clone()
+        rate = settings.lr / (1 + step)
+        optimizer.param_groups[0]["lr"] = rate
         optimizer.step()
         if step == 3:
             states = [shard.state() for shard in held]
@@ -96,7 +98,7 @@ def test_parts_step_as_the_whole_does(name, servers):
             for shard, state in zip(held, states, strict=True):
                 shard.load(state)
         for shard, part in zip(held, parts, strict=True):
-            shard.step(gradient[part])
+            shard.step(gradient[part], rate)
     together = torch.cat([shard.values for shard in held])
     for parameter, view in zip(line.parameters, line.views(together), strict=True):
         torch.testing.assert_close(view, parameter.detach(), rtol=1e-12, atol=1e-15)

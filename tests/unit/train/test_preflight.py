@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from paceline.data.store import prepare
-from paceline.errors import ModelError
+from paceline.errors import ModelError, RequestError
 from paceline.records.run import Manifest
-from paceline.records.study import DataSettings, ModelSettings, Point, TrainSettings
+from paceline.records.study import AugmentSettings, DataSettings, ModelSettings, Point, TrainSettings
 from paceline.train.preflight import checked
 
 
@@ -17,7 +17,9 @@ def digits(tmp_path_factory):
 
 @pytest.fixture
 def ask(digits, tmp_path):
-    def ask(text: str = "", *, name: str = "mine.py:build", ranks: int = 2, strategy: str = "ddp") -> dict:
+    def ask(
+        text: str = "", *, name: str = "mine.py:build", ranks: int = 2, strategy: str = "ddp", **augment: int
+    ) -> dict:
         file = tmp_path / "mine.py"
         file.write_text("import torch\nfrom torch import nn\n" + text)
         point = Point(
@@ -26,6 +28,7 @@ def ask(digits, tmp_path):
             model=ModelSettings(name=name),
             model_digest="",
             train=TrainSettings(batch_global=64, epochs=1),
+            augment=AugmentSettings(**augment),
             ranks=ranks,
             strategy=strategy,
             device="cpu",
@@ -50,6 +53,12 @@ def ask(digits, tmp_path):
 
 def test_a_model_that_fits_is_counted(ask):
     assert ask(name="mlp") == {"ok": True, "parameters": 64 * 32 + 32 + 32 * 10 + 10}
+
+
+def test_augmentation_that_leaves_nothing_of_an_image_is_refused_before_any_rank_starts(ask):
+    assert ask(name="mlp", crop=7)["ok"]
+    with pytest.raises(RequestError, match=r"augment\.crop = 8: the images of this data set have 8×8 pixels"):
+        ask(name="mlp", crop=8)
 
 
 LINEAR = "def build():\n    return nn.Sequential(nn.Flatten(), nn.Linear({inputs}, {outputs}))\n"

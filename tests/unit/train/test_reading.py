@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from light_launch import point
 from paceline.data.store import prepare
-from paceline.records.study import DataSettings
-from paceline.train.reading import hold, read_bytes, share_of
+from paceline.records.study import AugmentSettings, DataSettings
+from paceline.train.batches import Samples
+from paceline.train.reading import hold, make_batches, read_bytes, share_of
 
 
 @pytest.fixture(scope="module")
@@ -58,3 +60,24 @@ def test_shares_are_neighbours_and_cover_everything_once():
     shares = [share_of(indices, rank, 3) for rank in range(3)]
     assert [len(own) for own in shares] == [3, 2, 2]
     assert np.array_equal(np.concatenate(shares), indices)
+
+
+def test_batches_are_augmented_as_the_point_says_and_a_cutout_has_the_mean_of_the_data_set(folder):
+    having = held(folder, "mapped", ranks=1)
+    dataset = having.mapped.dataset
+    samples = Samples(
+        having.train_images,
+        having.train_labels,
+        mean=dataset.mean,
+        std=dataset.std,
+        device=torch.device("cpu"),
+        dtype=torch.float32,
+    )
+    takes = {}
+    for name, augment in (("plain", AugmentSettings()), ("cut", AugmentSettings(cutout=3))):
+        batches = make_batches(samples, having.parts, replace(point(1), augment=augment), 0, 0, dataset.mean)
+        takes[name] = batches.take(batches.order(0), 0).inputs
+    changed = takes["cut"] != takes["plain"]
+    assert changed.any() and changed.float().mean() < 9 / 64
+    # Standardised, the mean is zero, but for rounding to a whole number of 255.
+    assert takes["cut"][changed].abs().max() < 0.5 / 255 / dataset.std[0] + 1e-6

@@ -64,7 +64,7 @@ def settings(point: Point) -> Settings:
     unused = (
         ("script", "script_digest")
         if point.script is None
-        else ("data", "model", "train", "data_digest", "model_digest")
+        else ("data", "augment", "model", "train", "finetune", "data_digest", "model_digest")
     )
     for name, value in asdict(point).items():
         if name in unused:

@@ -2,7 +2,7 @@
 
 A finding is a function from what was measured to a Finding, or to None where the data do not show
 it. A new one is a function here and a line in FINDINGS, the order in which they are shown. Those from
-what the ranks were given are in `findings_given.py`.
+what the ranks were given are in `findings_given.py`, those about learning in `findings_learning.py`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from paceline.analyze.study.findings_given import asked_for_against_given, emulated_hosts
+from paceline.analyze.study.findings_learning import accuracy_falls, dead_network, diverged, overfitting
+from paceline.analyze.study.findings_noise import batch_beyond_noise, schedule_unfinished
 from paceline.analyze.study.stats import FEWEST_FOR_INTERVAL
 from paceline.records.finding import Finding
+from paceline.records.learning import Lesson
 from paceline.records.results import Interval, PointResult
 from paceline.records.run import Epoch, Machine, RunResult
 from paceline.units import duration_text, number_text, percent_text
@@ -43,6 +46,7 @@ class Measured:
     expected_runs: int
     gaps: Mapping[str, str]
     """What is missing from the ledger of a point, in a sentence."""
+    lesson: Lesson = Lesson()
 
     @property
     def all_runs(self) -> tuple[RunResult, ...]:
@@ -140,26 +144,6 @@ def superlinear(measured: Measured) -> Finding | None:
         "that fits a cache.",
         remedy="Distrust the baseline: measure it again on an idle machine before quoting these speed-ups.",
         points=_ids(above),
-    )
-
-
-def loss_not_finite(measured: Measured) -> Finding | None:
-    """Runs that ended without a usable loss."""
-    lost = {
-        row.point_id: count
-        for row in measured.rows
-        if (count := sum(not math.isfinite(run.test_loss or 0.0) for run in measured.runs[row.point_id]))
-    }
-    if not lost:
-        return None
-    return Finding(
-        name="loss-not-finite",
-        severity="error",
-        summary=f"{_count(sum(lost.values()), 'run')} of {len(measured.all_runs)} ended with a loss that is not a "
-        "finite number.",
-        cause="Training diverged; its times are real, its accuracies are not.",
-        remedy="Lower the learning rate: --set train.lr=... .",
-        points=tuple(lost),
     )
 
 
@@ -301,7 +285,10 @@ def incomplete_ledger(measured: Measured) -> Finding | None:
 FINDINGS = (
     missing_runs,
     baseline_missing,
-    loss_not_finite,
+    diverged,
+    dead_network,
+    accuracy_falls,
+    schedule_unfinished,
     asked_for_against_given,
     more_ranks_than_cores,
     ranks_share_physical_cores,
@@ -313,6 +300,8 @@ FINDINGS = (
     small_timed_part,
     warm_up_in_times,
     resumed_runs,
+    overfitting,
+    batch_beyond_noise,
     incomplete_ledger,
 )
 

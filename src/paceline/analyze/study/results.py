@@ -15,11 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from paceline.analyze.learning.equivalence import MARGIN
+from paceline.analyze.learning.verdicts import Asked, learned
 from paceline.analyze.run.efficiencies import efficiencies
 from paceline.analyze.study.compare import comparisons, ratio
 from paceline.analyze.study.findings import Measured, findings
 from paceline.analyze.study.losses import lost_shares
 from paceline.analyze.study.median_run import MedianRun, Traces, median_run
+from paceline.analyze.study.phases import phase_results, slowest_features
 from paceline.analyze.study.series import baselines, series_factors, series_label
 from paceline.analyze.study.stats import median_interval, scaled, spread
 from paceline.analyze.study.timing import epoch_s, samples_per_s, throughputs, timed_epochs
@@ -42,11 +45,14 @@ def study_results(
     failures: Mapping[str, str] | None = None,
     commit: str | None = None,
     commits: Iterable[str | None] = (),
+    target: float | None = None,
+    margin: float | None = None,
 ) -> StudyResults:
     """The results of a study from its finished runs.
 
     `machines` and `commits` are those of the single runs, in any order: they say whether all ran
-    in one environment. `traces` gives a run's spans, and is asked for the median runs alone.
+    in one environment. `traces` gives a run's spans, and is asked for the median runs alone. `target` is the validation
+    accuracy that times are asked for, in place of the study's own; `margin` what still counts as equal accuracy.
     """
     ordered = sorted(points, key=lambda point: point.ranks)
     runs_of = {point.point_id: _runs_of(point, runs) for point in ordered}
@@ -65,9 +71,14 @@ def study_results(
             row = _against(row, baseline, speedup, lost)
             row = replace(row, efficiencies=_tree(median_of[point_id], median_of[baseline.point_id]))
         rows.append(row)
+    asked = Asked(
+        target=study.train.target_accuracy if target is None else target, margin=MARGIN if margin is None else margin
+    )
+    rows, lesson = learned(rows, runs_of, pace_of, asked)
     first = next((row.baseline for row in rows if row.baseline), None)
     measured = Measured(
-        rows=tuple(rows),
+        rows=rows,
+        lesson=lesson,
         runs=runs_of,
         timed={(run.point_id, run.run): timed_epochs(run) for own in runs_of.values() for run in own},
         baseline=first,
@@ -86,6 +97,7 @@ def study_results(
         expected_runs=expected_runs,
         commit=commit,
         comparisons=comparisons(rows, pace_of),
+        lesson=lesson,
     )
 
 
@@ -134,6 +146,9 @@ def _row(study: Study, point: Point, runs: Sequence[RunResult], median: MedianRu
         queue_s=_interval(run.queue_s for run in runs),
         staleness_max=max((run.staleness_max for run in runs if run.staleness_max is not None), default=None),
         emulated=any(run.emulated for run in runs),
+        phases=phase_results(runs),
+        features=slowest_features(runs),
+        network=runs[0].network if runs else {},
     )
 
 

@@ -16,13 +16,24 @@ from paceline.records.run import Epoch, RunResult
 def timed_epochs(run: RunResult) -> tuple[Epoch, ...]:
     """The epochs of a run that its times come from.
 
-    Whole ones, or where `steps` allowed none, the partial ones; without the first, which warms up,
-    and without interrupted ones, as long as any is left.
+    Those of the first phase: a later one trains more of the model. Whole ones, or where `steps` allowed none, the
+    partial ones; without the first, which warms up, and without interrupted ones, as long as any is left.
     """
     if run.timed_s:
         return (_timed_steps(run, run.timed_s),)
-    timed = [epoch for epoch in run.epochs if epoch.epoch_s > 0]
-    for wanted in (_whole, _warm, _uninterrupted):
+    return _timed([epoch for epoch in run.epochs if epoch.phase == run.epochs[0].phase], warm_up=1)
+
+
+def phase_epoch_s(run: RunResult, phase: str) -> float | None:
+    """Seconds of a whole epoch of one phase; None where it never completed one."""
+    own = [epoch for epoch in run.epochs if epoch.phase == phase]
+    timed = _timed(own, warm_up=own[0].epoch if own else 0)
+    return statistics.median(epoch.epoch_s for epoch in timed) if timed and timed[0].whole else None
+
+
+def _timed(epochs: list[Epoch], *, warm_up: int) -> tuple[Epoch, ...]:
+    timed = [epoch for epoch in epochs if epoch.epoch_s > 0]
+    for wanted in (_whole, lambda epoch: epoch.epoch > warm_up, _uninterrupted):
         timed = [epoch for epoch in timed if wanted(epoch)] or timed
     return tuple(timed)
 
@@ -74,10 +85,6 @@ def _timed_steps(run: RunResult, timed_s: float) -> Epoch:
 
 def _whole(epoch: Epoch) -> bool:
     return epoch.whole
-
-
-def _warm(epoch: Epoch) -> bool:
-    return epoch.epoch > 1
 
 
 def _uninterrupted(epoch: Epoch) -> bool:

@@ -1,4 +1,4 @@
-"""The convolutional networks of the published studies.
+"""The convolutional networks of the published studies, and one for photos.
 
 Where a network pools after ReLU, the two are swapped: max(relu(x)) equals relu(max(x)), and
 pooling first leaves a quarter of the work for ReLU, forward and backward.
@@ -54,6 +54,22 @@ def cnn_small(
         nn.ReLU(inplace=True),
         nn.Dropout(dense_dropout),
         nn.Linear(128, classes),
+    )
+
+
+def cnn_photo(shape: tuple[int, int, int], classes: int, *, dropout: float = 0.25) -> nn.Module:
+    """Five convolutions, each followed by pooling, and the mean over what is left of the image: 393,893 parameters for
+    5 classes in colour at any size. Each has twice the channels on a quarter of the pixels, so all but the first cost
+    the same."""
+    height, width, channels = shape
+    if min(height, width) < 32:
+        raise _too_small(shape, 32)
+    layers: list[nn.Module] = []
+    for filters in (16, 32, 64, 128, 256):
+        layers += [nn.Conv2d(channels, filters, 3, padding=1), nn.MaxPool2d(2), nn.ReLU(inplace=True)]
+        channels = filters
+    return nn.Sequential(
+        *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(dropout), nn.Linear(channels, classes)
     )
 
 

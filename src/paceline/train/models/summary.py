@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from paceline import catalog
 from paceline.train.models.build import build_model
+from paceline.train.models.keras_count import KerasCount, keras_count
+from paceline.train.models.pretrained import untrained
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +35,18 @@ class ModelSummary:
     layers: tuple[Layer, ...]
     parameters: int
     trainable: int
+    keras: KerasCount
+    """The same in Keras's way of counting."""
+    facts: dict[str, str] = field(default_factory=dict)
+    """Of a pretrained network: what it is made of, and what is done to images first."""
 
 
 def summary(
     name: str, shape: tuple[int, int, int], classes: int, options: Mapping[str, Any], *, model_file: Path | None = None
 ) -> ModelSummary:
-    """The layers of a model in the order in which an image passes them."""
-    model = build_model(name, options, shape=shape, classes=classes, model_file=model_file).eval()
+    """The layers of a model in the order in which an image passes them; no weights are read for it."""
+    built = untrained(options) if catalog.pretrained(name) else options
+    model = build_model(name, built, shape=shape, classes=classes, model_file=model_file).eval()
     layers: list[Layer] = []
 
     def note(label: str, module: nn.Module, output: Any) -> None:
@@ -57,4 +65,6 @@ def summary(
         layers=tuple(layers),
         parameters=sum(p.numel() for p in model.parameters()),
         trainable=sum(p.numel() for p in model.parameters() if p.requires_grad),
+        keras=keras_count(model),
+        facts={key: text for key, text in getattr(model, "facts", {}).items() if key != "weights"},
     )

@@ -18,15 +18,21 @@ from paceline.records.study import TrainSettings
 
 _FUSED = {"sgd", "adam", "adamw"}
 _WRAPPED = ("add_param_group", "load_state_dict", "state_dict", "step", "zero_grad")
+_KERAS_RHO = 0.95
+"""How long Keras's Adadelta remembers; PyTorch's is 0.9."""
 
 
 def build_optimizer(settings: TrainSettings, parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
     """The optimizer that settings ask for."""
-    options: dict[str, float | bool] = {"lr": settings.lr}
+    options: dict[str, Any] = {"lr": settings.lr}
     if settings.weight_decay is not None:
         options["weight_decay"] = settings.weight_decay
-    if settings.optimizer == "sgd":
+    if settings.epsilon is not None:
+        options["eps"] = settings.epsilon
+    if settings.optimizer in catalog.TAKE_MOMENTUM:
         options["momentum"] = settings.momentum
+    if settings.optimizer == "adadelta" and settings.recipe == "as-published":
+        options["rho"] = _KERAS_RHO
     if settings.optimizer in _FUSED:
         options["fused"] = True
     trainable = [parameter for parameter in parameters if parameter.requires_grad]

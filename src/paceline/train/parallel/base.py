@@ -31,6 +31,7 @@ from typing import Protocol
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from paceline.probe.recorder import Recorder
 from paceline.records.study import Point
@@ -103,7 +104,7 @@ class Synchronous:
         self._optimizer = optimizer
         self._crew = crew
         self._recorder = crew.recorder
-        self._buffers = list(model.buffers())
+        self._buffers = moving_buffers(model)
 
     def restored(self) -> None:
         """Every rank has read the same checkpoint."""
@@ -198,6 +199,21 @@ def broadcast(tensors: Iterable[torch.Tensor]) -> None:
             dist.broadcast(ordered, src=0)
             if ordered.data_ptr() != tensor.data_ptr():
                 tensor.copy_(ordered)
+
+
+def moving_buffers(model: nn.Module) -> list[torch.Tensor]:
+    """The buffers that training changes: a frozen base has a hundred that stay, and a broadcast each would cost more
+    than the head's gradients."""
+    training = model.training
+    model.train()
+    still = {
+        id(buffer)
+        for module in model.modules()
+        if not module.training and (isinstance(module, _BatchNorm) or getattr(module, "one_mode", False))
+        for buffer in module.buffers(recurse=False)
+    }
+    model.train(training)
+    return [buffer for buffer in model.buffers() if id(buffer) not in still]
 
 
 def gradient_buffers(model: nn.Module) -> list[torch.Tensor]:

@@ -23,7 +23,7 @@ class Ask(IntEnum):
     """The first number of a message to a server."""
 
     STEP = 1
-    """Here are my gradients of one step; answer with the parameters."""
+    """Here are the learning rate and my gradients of one step; answer with the parameters."""
     PULL = 2
     """Answer with the parameters as they are."""
     STATE = 3
@@ -42,6 +42,21 @@ class Meet(IntEnum):
     GATHER = 3
     TELL = 4
     STOP = 5
+
+
+def head_length(dtype: torch.dtype) -> int:
+    """Numbers of this type before the gradients of a STEP: what is asked for, and the learning rate."""
+    return 1 + torch.float64.itemsize // dtype.itemsize
+
+
+def write_rate(message: torch.Tensor, rate: float) -> None:
+    """Put a learning rate into the head of a message: a float64, bit for bit, whatever type the message has."""
+    message[1 : head_length(message.dtype)] = torch.tensor([rate], dtype=torch.float64).view(message.dtype)
+
+
+def read_rate(message: torch.Tensor) -> float:
+    """The learning rate in the head of a message."""
+    return message[1 : head_length(message.dtype)].clone().view(torch.float64).item()
 
 
 def sending(message: torch.Tensor, process: int) -> dist.Work:

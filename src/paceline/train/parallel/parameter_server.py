@@ -1,6 +1,6 @@
 """`parameter-server`, `parameter-server-async`: servers hold the parameters and step them, ranks compute gradients.
 
-    rank ── gradients of a server's part ──▶ server ── sum, optimizer ── parameters of its part ──▶ rank
+    rank ── rate, gradients of its part ───▶ server ── sum, optimizer ── parameters of its part ──▶ rank
       └──── anything else that ranks agree on: coordinator.py
 
 One message to and one from every server in a step, and none from rank to rank. Synchronously all ranks get the same
@@ -18,7 +18,17 @@ from torch import nn
 from paceline.errors import ModelError
 from paceline.train.parallel.base import Crew, Peers, Synchronous, gradient_buffers
 from paceline.train.parallel.coordinator import Coordinated
-from paceline.train.parallel.messages import NUMBER_TYPES, Ask, await_all, receive, receiving, send, sending
+from paceline.train.parallel.messages import (
+    NUMBER_TYPES,
+    Ask,
+    await_all,
+    head_length,
+    receive,
+    receiving,
+    send,
+    sending,
+    write_rate,
+)
 from paceline.train.parallel.server import AsynchronousServer, Server, SynchronousServer
 from paceline.train.parallel.shards import Line, shards, slots
 
@@ -44,7 +54,10 @@ class ParameterServer(Synchronous):
         )
         (self._gradients,) = gradient_buffers(model)
         # On the CPU, whatever the model is on. The first number of a message says what is asked for.
-        self._outboxes = {server: self._new(1 + part.stop - part.start) for server, part in self._servers.items()}
+        self._head = head_length(self._line.dtype)
+        self._outboxes = {
+            server: self._new(self._head + part.stop - part.start) for server, part in self._servers.items()
+        }
         self._inbox = self._new(self._line.count)
         self._begin()
 
@@ -53,13 +66,14 @@ class ParameterServer(Synchronous):
         self._take_over(self._buffers)
 
     def exchange(self) -> None:
-        """Send gradients, wait for parameters."""
+        """Send the learning rate and gradients, wait for parameters."""
         with self._recorder.span("communicate"):
             sent = []
             for server, part in self._servers.items():
                 outbox = self._outboxes[server]
                 outbox[0] = Ask.STEP
-                outbox[1:].copy_(self._gradients[part])
+                write_rate(outbox, self._optimizer.param_groups[0]["lr"])
+                outbox[self._head :].copy_(self._gradients[part])
                 sent.append(sending(outbox, server))
             self._receive_parameters()
             await_all(*sent)

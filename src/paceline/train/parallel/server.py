@@ -8,13 +8,14 @@ Asynchronously, `ranks` gradients make up what is one step otherwise: each is ap
 by `ranks`, and a rank scales its loss by `ranks`. So the gradients of one step move plain SGD as far as their sum
 would at once, whatever share of the samples each stands for, and weight decay and optimizers that do not see how
 large a gradient is (Adam) keep their measure too.
+
+The learning rate comes with the gradients: what it is at which step, the ranks know.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
-from dataclasses import replace
 
 import torch
 import torch.distributed as dist
@@ -23,7 +24,17 @@ from torch import nn
 from paceline.records.study import TrainSettings
 from paceline.train.optim.build import build_optimizer
 from paceline.train.parallel.base import Crew
-from paceline.train.parallel.messages import NUMBER_TYPES, Ask, await_all, receive, receiving, send, sending
+from paceline.train.parallel.messages import (
+    NUMBER_TYPES,
+    Ask,
+    await_all,
+    head_length,
+    read_rate,
+    receive,
+    receiving,
+    send,
+    sending,
+)
 from paceline.train.parallel.shards import slots
 from paceline.train.parallel.staleness import Pacing
 
@@ -37,8 +48,9 @@ class Shard:
         self._optimizer = build_optimizer(settings, [self._parameter])
         self._slots = slots(settings, values.dtype)
 
-    def step(self, gradient: torch.Tensor) -> None:
-        """One step of the optimizer."""
+    def step(self, gradient: torch.Tensor, rate: float) -> None:
+        """One step of the optimizer at this learning rate."""
+        self._optimizer.param_groups[0]["lr"] = rate
         self._parameter.grad = gradient
         self._optimizer.step()
         self._parameter.grad = None
@@ -84,16 +96,14 @@ class Server:
             values = torch.zeros(size, dtype=NUMBER_TYPES[number_type])
             receive(values, 0)
             await_all(*(sending(values, rank) for rank in self._ranks[1:]))
-        self.shard = Shard(self._settings(), values)
+        self.shard = Shard(crew.point.train, values)
+        self._head = head_length(values.dtype)
         # The first number says what is asked for.
-        self._inboxes = [torch.zeros(1 + size, dtype=values.dtype) for _ in self._ranks]
+        self._inboxes = [torch.zeros(self._head + size, dtype=values.dtype) for _ in self._ranks]
 
     def serve(self) -> None:
         """Answer until every rank has left."""
         raise NotImplementedError
-
-    def _settings(self) -> TrainSettings:
-        return self._crew.point.train
 
     def _hello(self) -> tuple[int, int]:
         """How many numbers this server is to hold, and of which type."""
@@ -106,7 +116,10 @@ class Server:
         return Ask(int(self._inboxes[rank][0]))
 
     def _gradient(self, rank: int) -> torch.Tensor:
-        return self._inboxes[rank][1:]
+        return self._inboxes[rank][self._head :]
+
+    def _rate(self, rank: int) -> float:
+        return read_rate(self._inboxes[rank])
 
     def _serve_rank_0(self, ask: Ask) -> None:
         """What only rank 0 asks for, between two steps."""
@@ -131,11 +144,12 @@ class SynchronousServer(Server):
         arriving = [self._expected(rank) for rank in self._ranks]
         while True:
             total.zero_()
-            running = 0
+            running, rate = 0, 0.0
             for rank in self._ranks:
                 if self._next(rank, arriving) == Ask.STOP:
                     continue
                 running += 1
+                rate = self._rate(rank)  # the same from all of them
                 with self._recorder.span("optimizer"):
                     total += self._gradient(rank)
                 arriving[rank] = self._expected(rank)
@@ -143,7 +157,7 @@ class SynchronousServer(Server):
                 return
             assert running == len(self._ranks), "ranks stop after the same step"
             with self._recorder.span("optimizer"):
-                self.shard.step(total)
+                self.shard.step(total, rate)
             with self._recorder.span("communicate"):
                 await_all(*(sending(self.shard.values, rank) for rank in self._ranks))
             self.steps += 1
@@ -173,10 +187,6 @@ class AsynchronousServer(Server):
         self._outboxes = [torch.zeros_like(self.shard.values) for _ in self._ranks]
         self._leaving: list[dist.Work | None] = [None] * crew.size
 
-    def _settings(self) -> TrainSettings:
-        settings = super()._settings()
-        return replace(settings, lr=settings.lr / self._crew.size)
-
     def serve(self) -> None:
         self._recorder.begin_steps(0, 0)
         arrivals = Arrivals(len(self._ranks))
@@ -193,7 +203,7 @@ class AsynchronousServer(Server):
             answered: list[int] = []
             if ask == Ask.STEP:
                 with self._recorder.span("optimizer"):
-                    self.shard.step(self._gradient(rank))
+                    self.shard.step(self._gradient(rank), self._rate(rank) / self._crew.size)
                 answered = self._pacing.gave(rank)
             elif ask == Ask.PULL:
                 answered = [rank]

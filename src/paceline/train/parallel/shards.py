@@ -3,8 +3,8 @@
     line      all trainable parameters end to end, each in the order of its memory:  [ conv.weight │ conv.bias │ … ]
     shards    the line cut into one part per server, equal to within one number:      [ server 0     │ server 1    ]
 
-A large tensor may lie on two servers. Every optimizer here works number by number, so that a part of the line
-with its own state steps as it would have in the whole.
+A large tensor may lie on two servers. The optimizers that servers take work number by number, so that a part of the
+line with its own state steps as it would have in the whole; those of whole layers are refused beforehand.
 """
 
 from __future__ import annotations

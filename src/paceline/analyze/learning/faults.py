@@ -1,0 +1,77 @@
+"""Runs that do not learn, called by name: from a finished run, and from a single line of its curves while it runs.
+
+    diverged    a loss that is not a finite number
+    dead        after the first epoch the loss is ln(classes) and the accuracy 1 / classes: what guessing gives
+
+A network that outputs the same for every input has exactly the loss ln(classes) where classes are even, and its
+accuracy is that of one class. Training is at chance for more reasons than dead units: a rate that is too high or far
+too low, inputs on another scale than the network was trained on, labels that belong to other images.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from paceline.records.learning import Fault
+from paceline.records.run import Epoch, RunResult
+from paceline.units import number_text, percent_text
+
+DIVERGED, DEAD = "diverged", "dead"
+LOSS_AT_CHANCE = 0.02
+"""How far below ln(classes), as a fraction of it, a loss still counts as chance."""
+ACCURACY_AT_CHANCE = (1.5, 0.05)
+"""An accuracy counts as chance up to so many times 1 / classes, and up to so much above it: classes are seldom even."""
+
+
+def run_fault(run: RunResult) -> Fault | None:
+    """What is wrong with a finished run, with the epoch since when it is."""
+    for epoch in run.epochs:
+        if text := diverged(epoch):
+            return Fault(name=DIVERGED, run=run.run, epoch=epoch.epoch, text=text)
+    if run.test_loss is not None and not math.isfinite(run.test_loss):
+        text = f"the test loss is {run.test_loss}: it diverged"
+        return Fault(name=DIVERGED, run=run.run, epoch=len(run.epochs), text=text)
+    # A network that starts slowly is at chance for an epoch or two and learns then: of a whole run, its end tells.
+    if run.epochs and (text := dead(run.epochs[-1], run.classes)):
+        return Fault(name=DEAD, run=run.run, epoch=_dead_since(run), text=text)
+    return None
+
+
+def run_faults(runs: Iterable[RunResult]) -> tuple[Fault, ...]:
+    """The faults of all runs of a point."""
+    return tuple(fault for run in runs if (fault := run_fault(run)) is not None)
+
+
+def diverged(epoch: Epoch) -> str | None:
+    """That a loss of this epoch is not a finite number."""
+    for part, loss in (("training", epoch.train_loss), ("validation", epoch.validation_loss)):
+        if loss is not None and not math.isfinite(loss):
+            return f"the {part} loss is {loss} in epoch {epoch.epoch}: it diverged"
+    return None
+
+
+def dead(epoch: Epoch, classes: int | None) -> str | None:
+    """That loss and accuracy are at chance; of the validation where there is one, which no dropout disturbs."""
+    if not classes or classes < 2:
+        return None
+    loss, accuracy = epoch.validation_loss, epoch.validation_accuracy
+    if loss is None or accuracy is None:
+        loss, accuracy = epoch.train_loss, epoch.train_accuracy
+    chance, (times, above) = math.log(classes), ACCURACY_AT_CHANCE
+    if not math.isfinite(loss):
+        return None  # that has a name of its own
+    if loss < (1 - LOSS_AT_CHANCE) * chance or accuracy > min(times / classes, 1 / classes + above):
+        return None
+    return (
+        f"after epoch {epoch.epoch} it is at chance: loss {number_text(loss)} (guessing: {number_text(chance)}), "
+        f"accuracy {percent_text(accuracy)} (guessing: {percent_text(1 / classes)})"
+    )
+
+
+def _dead_since(run: RunResult) -> int:
+    """The first epoch from which a run is at chance to its end."""
+    since = len(run.epochs)
+    while since > 1 and dead(run.epochs[since - 2], run.classes):
+        since -= 1
+    return run.epochs[since - 1].epoch

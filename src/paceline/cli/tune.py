@@ -1,0 +1,136 @@
+"""`paceline tune lr`: a learning rate, from a range test of a study."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from paceline.cli.console import Console
+from paceline.cli.options import Count, Force, Fresh, Json, Launcher, Out, Overrides, Site, Source, Strategy
+from paceline.cli.progress import StudyProgress
+from paceline.studies.events import Event, RunFinished, RunStarted
+from paceline.units import counted, duration_text
+
+if TYPE_CHECKING:
+    from paceline.api import Tuned
+
+app = App(
+    name="tune",
+    usage="paceline tune lr [STUDY] [OPTIONS]",
+    group_parameters="Options",
+    help="""Find a setting that fits a study before it is run.
+
+    A learning rate depends on model, data, optimizer and global batch. A range test takes seconds.
+
+    For example:
+
+        paceline tune lr digits
+        paceline tune lr my-study.toml --ranks 2 --repeats 3
+    """,
+)
+
+
+@app.command(sort_key=1, usage="paceline tune lr [STUDY] [OPTIONS]")
+def lr(
+    study: Source = "mnist-scaling",
+    /,
+    *,
+    ranks: Annotated[
+        Count | None,
+        Parameter(help="Number of ranks; the most of the study's that have a core each where not given."),
+    ] = None,
+    first: Annotated[float, Parameter(name="--from", metavar="RATE", help="Learning rate of the first step.")] = 1e-5,
+    last: Annotated[float, Parameter(name="--to", metavar="RATE", help="Learning rate of the last step.")] = 1.0,
+    steps: Annotated[Count, Parameter(help="Optimizer steps of one test.")] = 100,
+    repeats: Annotated[Count, Parameter(help="Tests, each with a seed of its own: the median counts.")] = 1,
+    strategy: Strategy = None,
+    launcher: Launcher = None,
+    site: Site = None,
+    overrides: Overrides = None,
+    out: Out = None,
+    force: Force = False,
+    fresh: Fresh = False,
+    as_json: Json = False,
+) -> int:
+    """Find a learning rate by a range test: a short training whose rate rises from step to step.
+
+    All ranks train together, at the study's global batch and with its strategy, until the loss runs away: the
+    rate that comes of it holds for that batch. What is recommended is the rate at which the smoothed
+    loss fell fastest, or a tenth of the rate at which it ran away where that is less. Of a study that varies more
+    than the ranks, the first value of each factor is taken.
+
+    For example:
+
+        paceline tune lr digits
+        paceline tune lr my-study.toml --ranks 4 --from 1e-4 --to 10 --repeats 3
+    """
+    from paceline import api
+    from paceline.cli.study import interrupted, open_study
+
+    console = Console.standard()
+    loaded = api.load(study, ranks=ranks, strategy=strategy, launcher=launcher, site=site, set=overrides)
+    folder = api.study_folder(loaded, out, prefix="tune-")
+
+    def command(changes: tuple[str, ...]) -> str:
+        """The study as it was given here, with the rate that was found: a later --set wins."""
+        given = [("--ranks", ranks), ("--strategy", strategy), ("--launcher", launcher), ("--site", site)]
+        words = [word for name, value in given if value is not None for word in (name, str(value))]
+        words += [word for change in (*(overrides or ()), *changes) for word in ("--set", change)]
+        return shlex.join(["paceline", "study", study, *words])
+
+    open_study(loaded, folder, console)
+    with RangeProgress(console) as progress:
+        try:
+            tuned = api.tune_lr(
+                loaded,
+                folder,
+                first=first,
+                last=last,
+                steps=steps,
+                repeats=repeats,
+                command=command,
+                fresh=fresh,
+                force=force,
+                events=progress,
+            )
+        except KeyboardInterrupt:
+            return interrupted("tune lr", folder, progress, console)
+    _show(tuned, command(tuned.changes), console, as_json=as_json)
+    return 1 if tuned.failures or tuned.advice.lr is None else 0
+
+
+class RangeProgress(StudyProgress):
+    """Shows how far the tests are. Nobody is warned that they end at chance: they are meant to."""
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, RunFinished):
+            self.finished += 1
+            self._end(event, "OK", f"{counted(event.result.steps, 'step')}, {duration_text(event.result.wall_s)}")
+        else:
+            super().__call__(event)
+
+    def _follow(self, event: RunStarted) -> None:
+        """Nothing is looked for in the curves of a range test."""
+
+
+def _show(tuned: Tuned, command: str, console: Console, *, as_json: bool) -> None:
+    from paceline.records.codec import plain
+    from paceline.report import lr_range
+    from paceline.report.text import table_text
+
+    advice, following = tuned.advice, command if tuned.changes else None
+    if as_json:
+        page = None if tuned.page is None else str(tuned.page)
+        console.json({**plain(advice), "rule": lr_range.RULE, "page": page, "next": following})
+        return
+    for curve in advice.curves[:3]:
+        console.result(lr_range.curve_text(curve, console.width - 30) + "\n")
+    console.result(table_text(lr_range.table(advice)))
+    console.result(f"\n{lr_range.sentence(advice)}\n{lr_range.RULE}")
+    for note in advice.notes:
+        console.status("WARN", note)
+    console.result(f"\nCurves  {tuned.page or 'not written'}")
+    if following:
+        console.result(f"Next    {following}")

@@ -1,0 +1,258 @@
+"""Image folders: one folder per class, with training, validation and test sets apart or to be held out.
+
+    photos/daisy/*.jpg  photos/roses/*.jpg             a test set is held out: always the same images
+    photos/train/daisy/*.jpg  photos/test/daisy/*.jpg  train or training; val, valid or validation; test or testing
+
+Images are put into one order in which classes are mixed evenly: an image's place within its class follows from a
+hash of its name, and classes are merged in proportion. So any stretch of the order has the balance of the whole,
+a set is divided by cutting it, and the division is the same wherever the folder lies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline.data.pictures import EXTENSIONS, begins_like_an_image
+from paceline.errors import DataError
+from paceline.units import counted
+
+_ROLES = {
+    "train": "train",
+    "training": "train",
+    "val": "validation",
+    "valid": "validation",
+    "validation": "validation",
+    "test": "test",
+    "testing": "test",
+}
+_SYSTEM_FOLDERS = ("__MACOSX",)
+_MOST_WRAPPERS = 4
+_RIGHT = "A folder of images has one folder per class, or train and test folders that have."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """The images of one of the sets, by class."""
+
+    folder: str
+    by_class: dict[str, tuple[str, ...]]
+    """Name of a class -> its files, relative to the folder of the class."""
+
+    def path(self, label: str, name: str) -> str:
+        """Where an image lies."""
+        return os.path.join(self.folder, label, name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageFolder:
+    """What was found in a folder."""
+
+    root: str
+    """The folder that holds the class folders, or those of the sets."""
+    where: str
+    """As the user is told it: the folder that was named, or the archive."""
+    classes: tuple[str, ...]
+    """Names of the class folders, sorted: a class's number is its place here."""
+    parts: dict[str, Part]
+    """train, and those of validation and test that the folder brings."""
+    notes: tuple[str, ...]
+    """What was left out."""
+
+
+def image_folder(path: Path, where: Path | None = None) -> ImageFolder:
+    """The classes and files of a folder, which came out of the archive `where` if that is given; nothing is decoded."""
+    try:
+        return _image_folder(path, str(where or path))
+    except OSError as error:
+        raise DataError(
+            f"{error.filename or path} cannot be read: {error.strerror or error}.",
+            right="Every class folder has to be readable.",
+            next="Check its permissions.",
+        ) from error
+
+
+def has_folders(path: Path) -> bool:
+    """Whether a folder has folders, as one of images does."""
+    try:
+        return bool(_folders(str(path)))
+    except OSError:
+        return False
+
+
+def fingerprint(found: ImageFolder) -> str:
+    """SHA-256 over the paths, sizes and times of all images: it changes whenever one of them could have."""
+    digest = hashlib.sha256()
+    for role, part in found.parts.items():
+        for label, names in part.by_class.items():
+            for name in names:
+                try:
+                    stat = os.stat(part.path(label, name))
+                    stamp = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+                except OSError:
+                    stamp = ()
+                # A null byte is the one that no name has.
+                digest.update(os.fsencode(f"{role}\0{label}\0{name}\0{stamp}\0"))
+    return digest.hexdigest()
+
+
+def mixed(part: Part, classes: Sequence[str]) -> list[tuple[int, str]]:
+    """Label and path of every image, in the order described above."""
+    places = []
+    for number, label in enumerate(classes):
+        drawn = sorted(part.by_class.get(label, ()), key=_draw)
+        places += [((2 * i + 1) / (2 * len(drawn)), number, part.path(label, name)) for i, name in enumerate(drawn)]
+    return [(number, path) for _, number, path in sorted(places)]
+
+
+def shown(name: str) -> str:
+    """A name as it may be printed: what a terminal would obey, or no file can be written with, is spelled out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in name)
+
+
+def _draw(name: str) -> bytes:
+    return hashlib.sha256(os.fsencode(name)).digest()
+
+
+def _image_folder(path: Path, where: str) -> ImageFolder:
+    root = _unwrapped(str(path))
+    folders = _folders(root)
+    roles = _roles(folders, root, where)
+    notes: list[str] = []
+    if "train" in roles:
+        parts = {role: _part(os.path.join(root, name), notes) for role, name in roles.items()}
+        others = [name for name in folders if name not in roles.values()]
+        if others:
+            notes.append(f"{counted(len(others), 'other folder')} left out: {_few(others)}")
+    else:
+        parts = {"train": _part(root, notes)}
+    classes = tuple(sorted(parts["train"].by_class))
+    _refuse_classes(parts, classes, where)
+    return ImageFolder(root=root, where=where, classes=classes, parts=parts, notes=tuple(notes))
+
+
+def _unwrapped(root: str) -> str:
+    """The folder itself, or the only one inside that has folders of its own: archives often wrap what they hold."""
+    for _ in range(_MOST_WRAPPERS):
+        inner = _folders(root)
+        if len(inner) != 1 or inner[0].lower() in _ROLES or not _folders(os.path.join(root, inner[0])):
+            break
+        root = os.path.join(root, inner[0])
+    return root
+
+
+def _roles(folders: Sequence[str], root: str, where: str) -> dict[str, str]:
+    """Set -> name of its folder; empty where the folders are classes, one of which may be called train."""
+    roles: dict[str, str] = {}
+    for name in folders:
+        role = _ROLES.get(name.lower())
+        if role is None or not _folders(os.path.join(root, name)):
+            continue
+        if role in roles:
+            raise DataError(
+                f"{where} has two folders for one set: {shown(roles[role])} and {shown(name)}.",
+                right="There is one folder each for training, validation and test.",
+                next="Rename one of them, or put their images together.",
+            )
+        roles[role] = name
+    order = ("train", "validation", "test")
+    return {role: roles[role] for role in order if role in roles} if "train" in roles else {}
+
+
+def _part(folder: str, notes: list[str]) -> Part:
+    """The images of all class folders in a folder."""
+    by_class: dict[str, tuple[str, ...]] = {}
+    empty: list[str] = []
+    strange: list[str] = []
+    for label in _folders(folder):
+        names: list[str] = []
+        for name in _files_below(os.path.join(folder, label)):
+            path = os.path.join(folder, label, name)
+            # Contents decide; but a text beside the images is no damaged image.
+            image = os.path.splitext(name)[1].lower() in EXTENSIONS or begins_like_an_image(path)
+            (names if image else strange).append(name)
+        if names:
+            by_class[label] = tuple(sorted(names))
+        else:
+            empty.append(label)
+    beside = [name for name in _names(folder) if os.path.splitext(name)[1].lower() in EXTENSIONS]
+    if empty:
+        notes.append(f"{counted(len(empty), 'class folder')} without an image left out: {_few(empty)}")
+    if strange:
+        notes.append(f"{counted(len(strange), 'file')} left out as no images: {_few(strange)}")
+    if beside:
+        notes.append(f"{counted(len(beside), 'image')} beside the class folders left out: {_few(beside)}")
+    return Part(folder=folder, by_class=by_class)
+
+
+def _refuse_classes(parts: dict[str, Part], classes: tuple[str, ...], where: str) -> None:
+    if len(classes) < 2:
+        held = f"only one class, {shown(classes[0])}" if classes else "no class folder with an image in it"
+        raise DataError(f"{where} has {held}.", right=f"{_RIGHT} Two classes are the least.", next="Check the path.")
+    for role, part in parts.items():
+        unknown = sorted(set(part.by_class) - set(classes))
+        if unknown:
+            raise DataError(
+                f"The {role} set of {where} has classes that the training set has not: {_few(unknown)}.",
+                right="Each class of the validation and test sets has images in the training set, under the same name.",
+                next="Rename or remove those folders.",
+            )
+
+
+def _folders(folder: str) -> list[str]:
+    """Names of the folders in a folder, sorted; links to folders count."""
+    with os.scandir(folder) as entries:
+        return sorted(e.name for e in entries if _wanted(e.name) and _is_folder(e))
+
+
+def _names(folder: str) -> list[str]:
+    with os.scandir(folder) as entries:
+        return sorted(e.name for e in entries if _wanted(e.name) and not _is_folder(e))
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    """Everything below a class folder that is no folder, by its path from there. A link that leads back up is not
+    followed a second time."""
+    waiting, seen = [""], set()
+    while waiting:
+        below = waiting.pop()
+        place = os.path.join(folder, below)
+        stat = os.stat(place)
+        if (stat.st_dev, stat.st_ino) in seen:
+            continue
+        seen.add((stat.st_dev, stat.st_ino))
+        with os.scandir(place) as entries:
+            for entry in entries:
+                if not _wanted(entry.name):
+                    continue
+                name = os.path.join(below, entry.name)
+                if _is_folder(entry):
+                    waiting.append(name)
+                elif _is_file(entry) or os.path.splitext(name)[1].lower() in EXTENSIONS:
+                    yield name
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:
+        return False
+
+
+def _wanted(name: str) -> bool:
+    return not name.startswith(".") and name not in _SYSTEM_FOLDERS
+
+
+def _few(names: Sequence[str], most: int = 3) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(shown, names[:most])) + more

@@ -1,0 +1,87 @@
+"""Image folders that have a name: flowers, fruits and caltech256.
+
+Looked for below `sources/` in the cache, as a folder or as an archive; where nothing is there, the archive is fetched
+from its publisher and kept there, since another image size needs it again. What the user puts there is taken as it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline.data.folders import has_folders
+from paceline.data.sources import NoSourceError, SourceFailure, download_file
+from paceline.data.unpacking import ENDINGS, is_archive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedFolder:
+    """Where a set of images comes from, and how large they are kept."""
+
+    title: str
+    side: int
+    """Pixels, where a study does not say."""
+    url: str
+    archive: str
+    """Name of the file at that address."""
+    md5: str = ""
+    """As its publisher gives it; empty where none is given."""
+    page: str
+    """Where a person finds it."""
+
+
+FLOWERS = NamedFolder(
+    title="Flowers",
+    side=224,
+    url="https://storage.googleapis.com/download.tensorflow.org/example_images/flower_photos.tgz",
+    archive="flower_photos.tgz",
+    page="https://www.tensorflow.org/tutorials/load_data/images",
+)
+FRUITS = NamedFolder(
+    title="Fruits-360",
+    side=100,
+    url="https://github.com/fruits-360/fruits-360-100x100/archive/refs/heads/main.zip",
+    archive="fruits-360-100x100.zip",
+    page="https://github.com/fruits-360",
+)
+CALTECH256 = NamedFolder(
+    title="Caltech-256",
+    side=128,
+    url="https://data.caltech.edu/records/nyy15-4j048/files/256_ObjectCategories.tar",
+    archive="256_ObjectCategories.tar",
+    md5="67b4f42ca05d46448c6bb8ecd2220f6d",
+    page="https://data.caltech.edu/records/nyy15-4j048",
+)
+NAMED = {"flowers": FLOWERS, "fruits": FRUITS, "caltech256": CALTECH256}
+_STAND_IN = "cifar10"
+"""Colour images too, and to be had from a registry where there is no internet."""
+
+
+def own_files(name: str, sources: Path) -> Path | None:
+    """The folder or archive below `sources` that holds a named set; None where there is none."""
+    folder = sources / name
+    if os.path.isdir(folder):
+        archives = sorted(path for path in folder.iterdir() if is_archive(path) and not path.name.startswith("."))
+        if archives:
+            return archives[0]
+        if has_folders(folder):
+            return folder
+    beside = (sources / f"{name}{ending}" for ending in ENDINGS)
+    return next((path for path in beside if os.path.isfile(path)), None)
+
+
+def fetch(name: str, sources: Path, say: Callable[[str], None]) -> None:
+    """Bring the archive of a named set to where `own_files` finds it."""
+    named, folder = NAMED[name], sources / name
+    say(f"{named.title}: trying {named.url}")
+    try:
+        download_file(named.url, folder / named.archive, say=say, md5=named.md5)
+    except SourceFailure as failure:
+        raise NoSourceError(
+            named.title,
+            (f"your files: {folder}: nothing is there", f"official download: {failure}"),
+            next=f"Get {named.archive} from {named.page} and put it, or the class folders in it, into {folder}. "
+            f'In its place: dataset = "{_STAND_IN}", which a registry carries, or a folder of your own images.',
+        ) from failure

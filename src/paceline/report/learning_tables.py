@@ -1,0 +1,176 @@
+"""Tables about learning: when each point is stable and at the target, and its test accuracy against another's."""
+
+from __future__ import annotations
+
+from paceline.records.learning import AccuracyCheck, Learning, NoiseScale, Stable, Target
+from paceline.records.results import Interval, StudyResults
+from paceline.report.choice import by_id
+from paceline.report.facts import Fact
+from paceline.report.learning_words import called, margin_text, points_text
+from paceline.report.tables import (
+    NONE,
+    Cell,
+    Table,
+    interval_cell,
+    key_cells,
+    key_columns,
+    percent_cell,
+    word_columns,
+)
+from paceline.units import number_text, percent_text
+
+_STABLE, _NOISE = "epochs to stable", "noise scale"
+
+
+def learning_table(results: StudyResults) -> Table:
+    """One row per point with a validation curve or a noise scale: epochs to stable, the target, the noise."""
+    known = [(point, point.learning) for point in results.points if point.learning]
+    shown = [(point, learning) for point, learning in known if learning.stable or learning.noise]
+    target, noise = results.lesson.target, any(learning.noise for _, learning in shown)
+    columns = [*key_columns(results), _STABLE]
+    if target is not None:
+        columns += [f"epochs to {percent_text(target)}", "steps", "time (s)", "rank-hours", "statistical efficiency"]
+    columns += [_NOISE, "sample efficiency"] if noise else []
+    rows = [
+        (
+            *key_cells(results, point),
+            _stable_cell(learning.stable),
+            *(_target_cells(learning) if target is not None else ()),
+            *(_noise_cells(learning.noise) if noise else ()),
+        )
+        for point, learning in shown
+    ]
+    stable = any(learning.stable and learning.stable.epoch for _, learning in shown)
+    return Table(
+        caption="Learning: when validation is stable, and what the target takes; medians over repeats",
+        columns=tuple(columns),
+        rows=tuple(rows),
+        footnotes=tuple(_notes([learning for _, learning in shown], target)),
+        blank=() if stable else (_STABLE,),
+        keys=len(key_columns(results)),
+        words=word_columns(results),
+    )
+
+
+def accuracy_table(results: StudyResults) -> Table:
+    """One row per point that is compared: the difference of its test accuracy, and what the repeats say of it."""
+    checks = results.lesson.checks
+    margin = f", equal within {margin_text(checks[0].margin)}" if checks else ""
+    columns = ("against", "repeats", "difference (points)", "p different", "p equal", "called")
+    pairs = [(point, check) for check in checks if (point := by_id(results, check.point_id))]
+    notes = ["[ ] is a 95 % interval of the mean difference within repeats; p are corrected for all rows."]
+    if any(check.p_different is None for check in checks):
+        notes.append("Fewer than five repeats are too few to call two accuracies different or equal.")
+    return Table(
+        caption=f"Test accuracy against its reference: different{margin}, or neither shown",
+        columns=(*key_columns(results), *columns),
+        rows=tuple((*key_cells(results, point), *_check_cells(results, check)) for point, check in pairs),
+        footnotes=tuple(notes) if pairs else (),
+        keys=len(key_columns(results)),
+        words=(*word_columns(results), "against", "called"),
+    )
+
+
+def definitions(results: StudyResults) -> tuple[Fact, ...]:
+    """What the figures about learning mean, where there are any."""
+    facts = []
+    if any(point.learning and point.learning.stable for point in results.points):
+        facts.append(
+            Fact(
+                "epochs to stable",
+                "The first epoch from which validation accuracy stays within twice its own noise of its plateau, the "
+                "mean of the last quarter of the epochs; its interval holds nine times in ten.",
+            )
+        )
+    if results.lesson.target is not None:
+        facts += [
+            Fact("target", f"{percent_text(results.lesson.target)} validation accuracy: {results.lesson.rule}."),
+            Fact(
+                "time to the target", "Time of the epochs up to it, on a straight line within the last; training alone."
+            ),
+            Fact("statistical efficiency", "Samples that the baseline takes to the target over samples taken here."),
+            Fact(
+                "effective speed-up", "Speed-up × statistical efficiency: how many times sooner the target is reached."
+            ),
+        ]
+    if any(point.learning and point.learning.noise for point in results.points):
+        facts += [
+            Fact("noise scale", "The batch at which noise and gradient are as large as each other, in samples."),
+            Fact("sample efficiency", "1 / (1 + batch / noise scale): progress per sample against a tiny batch's."),
+        ]
+    if results.lesson.checks:
+        facts.append(
+            Fact(
+                "different, equal",
+                "By Student's test of the differences within repeats, and by two one-sided tests with the margin; each "
+                "at 5 %, corrected by Holm's method.",
+            )
+        )
+    return tuple(facts)
+
+
+def _stable_cell(stable: Stable | None) -> Cell:
+    if stable is None or stable.epoch is None:
+        return Cell(NONE)
+    beside = "" if stable.low == stable.high else f"[{stable.low}, {NONE if stable.high is None else stable.high}]"
+    return Cell(str(stable.epoch), beside)
+
+
+def _noise_cells(noise: NoiseScale | None) -> list[Cell]:
+    if noise is None:
+        return [Cell(NONE)] * 2
+    around = "" if noise.low is None else f"[{number_text(noise.low)}, {number_text(noise.high)}]"
+    return [Cell(number_text(noise.samples), around), Cell(percent_text(noise.efficiency, 0))]
+
+
+def _target_cells(learning: Learning) -> list[Cell]:
+    target = learning.target
+    if target is None:
+        return [Cell(NONE)] * 5
+    return [
+        _bounded(target, target.epochs),
+        _bounded(target, target.steps, digits=4),
+        _bounded(target, target.time_s),
+        _bounded(target, target.rank_hours),
+        percent_cell(learning.statistical_efficiency),
+    ]
+
+
+def _bounded(target: Target, figure: Interval | None, digits: int = 3) -> Cell:
+    """A figure, called an upper bound where it is only one."""
+    cell = interval_cell(figure, digits=digits)
+    return Cell(f"≤ {cell.figure}", cell.beside) if target.at_most and figure is not None else cell
+
+
+def _notes(shown: list[Learning], target: float | None) -> list[str]:
+    notes, targets = [], [learning.target for learning in shown if learning.target]
+    stables = [learning.stable for learning in shown if learning.stable]
+    if any(stable.epoch is not None and stable.high is None for stable in stables):
+        notes.append("[n, –] is open: it may become stable later, or not within the epochs that were trained.")
+    notes += [f"Epochs to stable: {why}." for why in dict.fromkeys(stable.why for stable in stables if stable.why)]
+    notes += [f"{why[0].upper()}{why[1:]}." for why in dict.fromkeys(found.why for found in targets if found.why)]
+    if target is not None and any(found.interpolated for found in targets):
+        notes.append("Figures to the target are interpolated between two epochs.")
+    if any(found.at_most for found in targets):
+        notes.append("≤ reached within the first epoch: how much earlier is not known, and so no efficiency.")
+    return notes
+
+
+def _check_cells(results: StudyResults, check: AccuracyCheck) -> list[Cell]:
+    other, interval = by_id(results, check.against), ""
+    if check.low is not None and check.high is not None:
+        interval = f"[{points_text(check.low)}, {points_text(check.high)}]"
+    return [
+        Cell(other.label if other else check.against),
+        Cell(str(check.n)),
+        Cell(points_text(check.difference), interval),
+        Cell(_p_text(check.p_different)),
+        Cell(_p_text(check.p_equal)),
+        Cell(called(check)),
+    ]
+
+
+def _p_text(p: float | None) -> str:
+    if p is None:
+        return NONE
+    return "<0.001" if p < 0.001 else number_text(p, 2)

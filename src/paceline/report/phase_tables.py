@@ -1,0 +1,98 @@
+"""Phases of a training: a table with the test after each, and what is said about fine-tuning and cached features."""
+
+from __future__ import annotations
+
+from paceline.records.results import Gain, PhaseResult, PointResult, StudyResults
+from paceline.records.run import CachedFeatures
+from paceline.report.learning_words import points_text
+from paceline.report.tables import (
+    NONE,
+    Cell,
+    Table,
+    interval_cell,
+    key_cells,
+    key_columns,
+    spread_cell,
+    time_unit,
+    word_columns,
+)
+from paceline.units import count_text, counted, duration_text
+
+_WORDS = {"train": "base frozen", "finetune": "fine-tuned"}
+
+
+def phase_table(results: StudyResults) -> Table:
+    """One row per point and phase, where any point has more than one phase."""
+    points = [point for point in results.points if len(point.phases) > 1]
+    unit, factor = time_unit(results.points)
+    rows = [(*key_cells(results, point), *_cells(phase, factor)) for point in points for phase in point.phases]
+    notes = ["[ ] beside a gain is the 95 % interval of its mean over repeats. Speed-ups are of the first phase."]
+    return Table(
+        caption="Phases: the test after each, and what the second one gained within each repeat",
+        columns=(*key_columns(results), "phase", f"epoch time ({unit})", "test accuracy", "test loss", "gain (points)"),
+        rows=tuple(rows),
+        footnotes=tuple(notes) if rows else (),
+        keys=len(key_columns(results)) + 1,
+        words=(*word_columns(results), "phase"),
+    )
+
+
+def gain_sentences(results: StudyResults) -> list[str]:
+    """What fine-tuning gained, of the point with the most ranks that has it."""
+    gains = [(point, phase.gain) for point in results.points for phase in point.phases if phase.gain]
+    if not gains:
+        return []
+    point, gain = gains[-1]
+    return [f"Fine-tuning changed the test accuracy of {point.label} by {_gain_text(gain)}: {_called(gain)}."]
+
+
+def features_sentences(results: StudyResults) -> list[str]:
+    """Said wherever a point did not pass its images through the whole network in every epoch."""
+    points = [point for point in results.points if point.features]
+    if not points:
+        return []
+    which = "" if len(points) == len(results.points) else f" ({counted(len(points), 'point')})"
+    return [
+        f"The head was trained on features that the frozen base had made of every image once{which}: "
+        f"{_features_text(points[-1])}. Its epochs are those of the head alone."
+    ]
+
+
+def _cells(phase: PhaseResult, factor: float) -> list[Cell]:
+    loss = Cell(NONE) if phase.test_loss is None else Cell(f"{phase.test_loss.mean:.4g}")
+    return [
+        Cell(_WORDS.get(phase.name, phase.name)),
+        interval_cell(phase.epoch_s, factor),
+        spread_cell(phase.test_accuracy),
+        loss,
+        _gain_cell(phase.gain),
+    ]
+
+
+def _gain_cell(gain: Gain | None) -> Cell:
+    if gain is None:
+        return Cell(NONE)
+    if gain.low is None or gain.high is None:
+        return Cell(points_text(gain.mean))
+    return Cell(points_text(gain.mean), f"[{points_text(gain.low)}, {points_text(gain.high)}]")
+
+
+def _gain_text(gain: Gain) -> str:
+    cell = _gain_cell(gain)
+    return f"{cell.figure} points {cell.beside}".rstrip()
+
+
+def _called(gain: Gain) -> str:
+    if gain.low is None or gain.high is None:
+        return f"{counted(gain.n, 'repeat')} {'is' if gain.n == 1 else 'are'} too few for an interval"
+    if gain.low > 0:
+        return "better than before, since the interval leaves out zero"
+    return "worse than before, since the interval leaves out zero" if gain.high < 0 else "no clear difference"
+
+
+def _features_text(point: PointResult) -> str:
+    made = point.features
+    assert isinstance(made, CachedFeatures)
+    numbers = f"{count_text(made.size)} numbers of each of {count_text(made.samples)} images"
+    how = "found in the cache in" if made.found else f"by {counted(point.point.ranks, 'rank')} in"
+    return f"{numbers}, {how} {duration_text(made.ready_s)}"

@@ -1,0 +1,130 @@
+"""`train.recipe`: settings that a point takes by itself from its optimizer, batch and ranks, each with its reason.
+
+    scale           what keeps accuracy as the batch grows:
+                        optimizer   adam becomes lamb above a batch of 8,192
+                        lr_batch    128 where the study gives a global batch; with a batch per rank, that of one rank
+                        lr_rule     linear for sgd and lars; sqrt for adam, adamw, adadelta and lamb
+                        warm-up     a tenth of the epochs, 5 at most, where the rule raises the rate
+                        schedule    cosine
+    as-published    what the reports did: lr × ranks, Keras's initialisers and Keras's epsilon
+
+A recipe never changes what the study says: a setting that is not at its default has been said. Pure: the point that
+comes of it has the settings that are run, and the reasons in words.
+
+Sources: Goyal et al. 2017 held accuracy up to 8,192 with the linear rule, five of ninety epochs of warm-up and SGD;
+You et al. 2020 no longer reached their target with tuned AdamW at 16,384 and did with LAMB up to 32,768; Malladi et
+al. 2022 derive the square root for adaptive optimizers; He et al. 2019 gain accuracy by a cosine after the warm-up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import replace
+
+from paceline.records.rates import rule_factor
+from paceline.records.study import Point, TrainSettings
+from paceline.units import counted
+
+RECIPES = ("", "scale", "as-published")
+RULES = ("none", "linear", "sqrt", "adascale")
+SCHEDULES = ("constant", "step", "cosine", "one-cycle")
+
+USUAL_BATCH = 128
+"""What a learning rate is meant for where nobody says: most published ones are for 32 to 256."""
+LARGEST_BATCH = 8192
+"""Up to which rules for the learning rate alone were seen to hold."""
+_WARM_UP_SHARE, _WARM_UP_MOST = 0.1, 5.0
+_KERAS_EPSILON = 1e-7
+_KERAS_HAS_EPSILON = ("adam", "adamw", "adadelta")
+
+
+def followed(point: Point, vary: Collection[str] = ()) -> Point:
+    """The point with the settings that its recipe and its rule for epochs make; what a study varies is left alone."""
+    if point.script is not None:
+        return point
+    said = [path.removeprefix("train.") for path in vary if path.startswith("train.")]
+    train, reasons = resolved(
+        point.train, batch_global=point.batch_global, ranks=point.ranks, servers=point.servers > 0, said=said
+    )
+    return replace(point, train=train, chosen=reasons)
+
+
+def resolved(
+    train: TrainSettings, *, batch_global: int, ranks: int, servers: bool = False, said: Collection[str] = ()
+) -> tuple[TrainSettings, tuple[str, ...]]:
+    """The settings that are run, and a sentence about each that was chosen; keys in `said` are left as they are."""
+    chosen = _Choices(train, said)
+    if train.epochs_rule == "divide-by-ranks" and train.epochs is not None:
+        epochs, by = math.ceil(train.epochs / ranks), counted(ranks, "rank")
+        chosen.take("epochs", epochs, f"{train.epochs} ÷ {by}, rounded up, as train.epochs_rule says")
+    if train.recipe == "scale":
+        _scale(chosen, batch_global, ranks, servers=servers)
+    elif train.recipe == "as-published":
+        _as_published(chosen, batch_global, ranks)
+    if train.recipe and chosen.reasons:
+        chosen.reasons.append(_peak(chosen.train, batch_global, ranks))
+    return chosen.train, tuple(chosen.reasons)
+
+
+class _Choices:
+    """Settings on their way, and what is said about each change."""
+
+    def __init__(self, train: TrainSettings, said: Collection[str]) -> None:
+        self.train = train
+        self._said = said
+        self.reasons: list[str] = []
+
+    def take(self, key: str, value: str | float | int, reason: str) -> None:
+        if value != getattr(self.train, key):
+            self.train = replace(self.train, **{key: value})
+            self.reasons.append(f"train.{key} = {value}: {reason}")
+
+    def unsaid(self, key: str) -> bool:
+        return key not in self._said and getattr(self.train, key) == getattr(TrainSettings(), key)
+
+
+def _scale(chosen: _Choices, batch_global: int, ranks: int, *, servers: bool) -> None:
+    # Servers hold parts of layers, and LAMB steps whole ones.
+    if chosen.unsaid("optimizer") and batch_global > LARGEST_BATCH and not servers:
+        why = f"above a batch of {LARGEST_BATCH:,} LAMB was seen to hold what Adam loses (You et al. 2020)"
+        chosen.take("optimizer", "lamb", why)
+    if chosen.unsaid("lr_batch") and chosen.train.batch_per_rank is None:
+        chosen.take("lr_batch", USUAL_BATCH, f"lr is taken for one that is meant for a batch of {USUAL_BATCH}")
+    if chosen.unsaid("lr_rule"):
+        by_sum = chosen.train.optimizer in ("sgd", "lars")
+        why = "steps grow with the samples they stand for (Goyal et al. 2017)"
+        adaptive = "an adaptive optimizer's noise falls with the root of the batch (Malladi et al. 2022)"
+        chosen.take("lr_rule", "linear" if by_sum else "sqrt", why if by_sum else adaptive)
+    if chosen.unsaid("schedule"):
+        chosen.take(
+            "schedule", "cosine", "a rate that ends near 0 averages out what a high one leaves (He et al. 2019)"
+        )
+    if chosen.unsaid("warmup_epochs"):
+        _warm_up(chosen, batch_global, ranks)
+
+
+def _warm_up(chosen: _Choices, batch_global: int, ranks: int) -> None:
+    train = chosen.train
+    rises = rule_factor(train, batch_global=batch_global, ranks=ranks) > 1
+    if not rises or train.schedule == "one-cycle" or train.epochs is None:
+        return
+    epochs = min(_WARM_UP_SHARE * train.epochs, _WARM_UP_MOST)
+    text = f"a tenth of the epochs, {_WARM_UP_MOST:g} at most, because early steps at a high rate go astray"
+    chosen.take("warmup_epochs", round(epochs, 6), f"{text} (Goyal et al. 2017)")
+
+
+def _peak(train: TrainSettings, batch_global: int, ranks: int) -> str:
+    factor = rule_factor(train, batch_global=batch_global, ranks=ranks)
+    return f"highest learning rate {train.lr * factor:.4g}: train.lr = {train.lr:g} × {factor:.4g}"
+
+
+def _as_published(chosen: _Choices, batch_global: int, ranks: int) -> None:
+    if chosen.unsaid("lr_rule"):
+        chosen.take("lr_rule", "linear", f"lr × {counted(ranks, 'rank')}, as the reports did")
+        if chosen.unsaid("lr_batch") and chosen.train.batch_per_rank is None:
+            chosen.take("lr_batch", max(1, batch_global // ranks), "one rank's share of the batch, which lr is for")
+    if chosen.unsaid("initialiser"):
+        chosen.take("initialiser", "keras", "the reports trained with Keras, whose kernels start larger than PyTorch's")
+    if chosen.unsaid("epsilon") and chosen.train.optimizer in _KERAS_HAS_EPSILON:
+        chosen.take("epsilon", _KERAS_EPSILON, f"Keras's own for {chosen.train.optimizer}")

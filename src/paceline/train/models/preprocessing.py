@@ -1,0 +1,125 @@
+"""What a pretrained network wants done to pixels before it sees them, for a whole batch at once.
+
+    pixels 0..255, N×C×H×W ──▶ three channels ──▶ shorter side to `resize` ──▶ middle `size`×`size` ──▶ (x - mean) / std
+
+    own    as its authors did it: its size, its interpolation, its scaling
+    unit   pixels ÷ 255 and nothing else: what most scripts do, whatever the network was trained with
+    none   pixels as they are, in their own size
+
+`unit` and `none` are there because a published study used one of them: with `own` beside them it shows which step
+makes a pretrained network useless. With an `image_size` all three bring images to that size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from paceline.catalog import PREPROCESSING
+from paceline.errors import ModelError
+
+CHANNELS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparation:
+    """The steps of a preprocessing; `size` None leaves images in the size that they have."""
+
+    size: int | None = None
+    """Height and width that the network is fed with."""
+    resize: int | None = None
+    """What the shorter side is brought to before the middle is cut out; `size` where None."""
+    interpolation: str = "bilinear"
+    """bilinear or bicubic, antialiased: a smaller image is an average, not a sample, of the larger one."""
+    mean: tuple[float, ...] = (0.0,) * CHANNELS
+    std: tuple[float, ...] = (1.0,) * CHANNELS
+    """Both in units of pixels, 0 to 255, in the order red, green, blue."""
+    reverse: bool = False
+    """Whether channels are exchanged in the end: the network was trained on blue, green, red."""
+
+    @property
+    def text(self) -> str:
+        """What is done, in a line for the record."""
+        parts = ["size as given"]
+        if self.size is not None:
+            before = f", the middle of {self.resize}" if self.resize not in (None, self.size) else ""
+            parts = [f"{self.size}×{self.size} pixels ({self.interpolation}, antialiased{before})"]
+        if (self.mean, self.std) == ((0.0,) * CHANNELS, (1.0,) * CHANNELS):
+            parts.append("values 0 to 255 as they are")
+        else:
+            parts.append(f"(x - {_listed(self.mean)}) / {_listed(self.std)}")
+        return ", ".join(parts + ["channels reversed"] * self.reverse)
+
+
+def chosen(own: Preparation, *, kind: str, image_size: int | None) -> Preparation:
+    """The preparation that the options `preprocessing` and `image_size` ask for."""
+    if kind not in PREPROCESSING:
+        known = ", ".join(PREPROCESSING)
+        raise ModelError(f"preprocessing = {kind!r} is not known.", right=f"It is one of: {known}.")
+    if image_size is not None and (isinstance(image_size, bool) or not isinstance(image_size, int) or image_size < 1):
+        raise ModelError(f"image_size = {image_size!r} is impossible.", right="It is a number of pixels, 1 or more.")
+    if kind == "own":
+        return own if image_size is None else _sized(own, image_size)
+    std = 255.0 if kind == "unit" else 1.0
+    return Preparation(size=image_size, interpolation=own.interpolation, std=(std,) * CHANNELS)
+
+
+def _sized(own: Preparation, size: int) -> Preparation:
+    """The same at another size, with the same share of the image cut off."""
+    if own.resize is None or own.size is None:
+        return replace(own, size=size)
+    return replace(own, size=size, resize=round(own.resize * size / own.size))
+
+
+class Preprocessing(nn.Module):
+    """A preparation as the first part of a network. Without parameters or buffers: there is nothing to exchange."""
+
+    def __init__(self, preparation: Preparation, shape: tuple[int, int, int]) -> None:
+        super().__init__()
+        if shape[2] not in (1, CHANNELS):
+            raise ModelError(
+                f"Images of {'×'.join(map(str, shape))} have {shape[2]} channels.",
+                right="Pretrained networks take colour images, or grey ones, whose channel is then given three times.",
+                next="Choose another model, for example `--set model.name=mlp`.",
+            )
+        self.preparation = preparation
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        wanted = self.preparation
+        if pixels.shape[1] == 1:
+            pixels = pixels.expand(-1, CHANNELS, -1, -1)
+        if wanted.size is not None:
+            pixels = _cut(_resized(pixels, wanted.resize or wanted.size, wanted.interpolation), wanted.size)
+        mean, std = (
+            torch.tensor(values, dtype=pixels.dtype, device=pixels.device).view(-1, 1, 1)
+            for values in (wanted.mean, wanted.std)
+        )
+        prepared = (pixels - mean) / std
+        return prepared.flip(1) if wanted.reverse else prepared
+
+    def extra_repr(self) -> str:
+        return self.preparation.text
+
+
+def _resized(pixels: torch.Tensor, shorter: int, interpolation: str) -> torch.Tensor:
+    height, width = pixels.shape[2:]
+    if min(height, width) == shorter:
+        return pixels
+    # As torchvision rounds the longer side.
+    size = [shorter * side // min(height, width) for side in (height, width)]
+    resized = functional.interpolate(pixels, size=size, mode=interpolation, align_corners=False, antialias=True)
+    # Bicubic weights overshoot at edges; an image file could not hold that, and no network has seen it.
+    return resized.clamp(0.0, 255.0) if interpolation == "bicubic" else resized
+
+
+def _cut(pixels: torch.Tensor, size: int) -> torch.Tensor:
+    top, left = ((side - size) // 2 for side in pixels.shape[2:])
+    return pixels[:, :, top : top + size, left : left + size]
+
+
+def _listed(values: tuple[float, ...]) -> str:
+    texts = [f"{value:.4g}" for value in values]
+    return texts[0] if len(set(texts)) == 1 else f"[{', '.join(texts)}]"

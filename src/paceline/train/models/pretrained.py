@@ -1,0 +1,141 @@
+"""A pretrained network from the options of `[model]`, the same for every family of networks.
+
+    weights        imagenet (as published), none (as if untrained), or a file: .safetensors, .pth, .pt, .bin
+    freeze         whether only the head learns; so it is where there are weights, unless said otherwise
+    head           sizes of dense layers before the last one: [] or, as in a published study, [20]
+    preprocessing  own, unit or none: see preprocessing.py
+    image_size     pixels that the network is fed with; its own where it is not given
+
+What was done is kept in `facts` of the model, for the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from paceline.data.weights_store import EFFICIENTNET_LITE0, Published, weights_file
+from paceline.errors import ModelError
+from paceline.train.models import efficientnet_lite
+from paceline.train.models.preprocessing import Preparation, Preprocessing, chosen
+from paceline.train.models.transfer import Transfer, dense_head
+from paceline.train.models.weights import fit_weights, read_weights, tensors_sha256
+
+LITE0_SHA256 = "b18da48aa9f129d5743788ee929e72f3f1d84f04b4944b70da4b9edab1d33506"
+"""Of the decoded tensors: then it does not matter in which file they came."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pretrained:
+    """A network without its last layer, and what belongs to it."""
+
+    name: str
+    base: nn.Module
+    """Makes N×features, or N×features×1×1, of N×3×H×W."""
+    features: int
+    own: Preparation
+    published: Published | None = None
+    """None where another library gets the weights."""
+    spare: Collection[str] = ()
+    """Starts of names that a file of weights may hold and the base does without: the last layer's."""
+    rename: Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]] = dict
+    """From the names of the published file to the base's own."""
+    sha256: str = ""
+    """Of the published tensors, where it is known."""
+
+
+def efficientnet_lite0(
+    shape: tuple[int, int, int],
+    classes: int,
+    *,
+    weights: str = "imagenet",
+    freeze: bool | None = None,
+    head: list[int] | tuple[int, ...] = (),
+    preprocessing: str = "own",
+    image_size: int | None = None,
+) -> Transfer:
+    """EfficientNet-Lite0 with a head for `classes`; 3,371,008 parameters without the head."""
+    network = Pretrained(
+        name="efficientnet-lite0",
+        base=efficientnet_lite.EfficientNetLite0(),
+        features=efficientnet_lite.FEATURES,
+        own=Preparation(size=efficientnet_lite.SIZE, interpolation="bicubic", mean=(127.0,) * 3, std=(128.0,) * 3),
+        published=EFFICIENTNET_LITE0,
+        spare=("classifier.",),
+        rename=efficientnet_lite.renamed,
+        sha256=LITE0_SHA256,
+    )
+    return with_head(
+        network,
+        shape=shape,
+        classes=classes,
+        weights=weights,
+        freeze=freeze,
+        head=head,
+        preprocessing=preprocessing,
+        image_size=image_size,
+    )
+
+
+def with_head(network: Pretrained, *, weights: str, **options: Any) -> Transfer:
+    """A network with the weights that are asked for, and the rest as `assembled` does it."""
+    model = assembled(network, weights=weights, **options)
+    model.facts["weights"] = load_weights(network, weights)
+    return model
+
+
+def assembled(
+    network: Pretrained,
+    *,
+    shape: tuple[int, int, int],
+    classes: int,
+    weights: str,
+    freeze: bool | None,
+    head: Sequence[int],
+    preprocessing: str,
+    image_size: int | None,
+) -> Transfer:
+    """Preprocessing, a network as it is, and a new head; frozen where it is to be."""
+    preparation = chosen(network.own, kind=preprocessing, image_size=image_size)
+    model = Transfer(
+        network.base,
+        dense_head(network.features, classes, head),
+        preprocessing=Preprocessing(preparation, shape),
+    )
+    if freeze if freeze is not None else weights != "none":
+        model.freeze()
+    model.facts = {
+        "network": network.name,
+        "base": "frozen" if model.frozen else "trained",
+        "preprocessing": f"{preprocessing}: {preparation.text}",
+    }
+    return model
+
+
+def load_weights(network: Pretrained, weights: str) -> str:
+    """Put the weights into the base that `weights` names; where they came from, for the record."""
+    if weights == "none":
+        return "none: as if untrained"
+    imagenet = network.published if weights == "imagenet" else None
+    path = weights_file(imagenet) if imagenet else Path(weights)
+    tensors = network.rename(read_weights(path))
+    digest = tensors_sha256(tensors)
+    if imagenet and network.sha256 and digest != network.sha256:
+        raise ModelError(
+            f"The tensors of {path} are not those of {network.name}: their SHA-256 differs.",
+            right=f"Expected {network.sha256} over the decoded tensors.",
+            next="Remove the file, so that it is fetched again.",
+        )
+    fit_weights(network.base, tensors, spare=network.spare, where=path.name)
+    return f"{'imagenet' if imagenet else 'own'}: {path.name}, SHA-256 of its tensors {digest[:16]}"
+
+
+def untrained(options: Mapping[str, object]) -> dict[str, object]:
+    """Options that build the same layers without reading any weights: for counting and showing them."""
+    freeze = options.get("freeze")
+    return {**options, "weights": "none", "freeze": options.get("weights") != "none" if freeze is None else freeze}

@@ -1,0 +1,139 @@
+"""Weights from a file into a network: read without running anything, and refused where they do not fit.
+
+    .safetensors          numbers and names, nothing else
+    .pth .pt .bin         PyTorch's own files, read with weights_only: a pickle that may build tensors and containers
+                          and call nothing
+
+A file may hold the whole network, last layer included, or what comes before it; it may be a checkpoint of a script
+(`module.` before every name, weights under `state_dict`) or of Paceline (`model.base.`). The last layer is never
+taken over: a transfer has a new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import struct
+import warnings
+import zipfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import nn
+
+from paceline.catalog import WEIGHTS_ENDINGS
+from paceline.errors import ModelError
+
+# Under which a script's checkpoint usually keeps its weights.
+_INSIDE = ("state_dict", "model_state_dict", "model")
+# What Paceline's checkpoints, DDP and torch.compile put before a network's own names.
+_PREFIXES = ("model.base.", "base.", "module.", "_orig_mod.", "model.")
+
+
+def read_weights(path: Path) -> dict[str, torch.Tensor]:
+    """The tensors of a file by their names, on the CPU."""
+    endings = WEIGHTS_ENDINGS[:-1]
+    if path.suffix not in endings:
+        raise ModelError(f"{path} is not a file of weights.", right=f"Its name ends in one of: {', '.join(endings)}.")
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        with warnings.catch_warnings(action="ignore"):  # of what it is about to refuse
+            found = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise ModelError(f"The weights {path} cannot be read: {error.strerror or error}.") from error
+    except SafetensorError as error:
+        raise ModelError(f"{path} is not a whole safetensors file: {error}.") from error
+    except (
+        pickle.UnpicklingError,
+        zipfile.BadZipFile,
+        RuntimeError,
+        EOFError,
+        ValueError,
+        TypeError,
+        struct.error,
+    ) as error:
+        raise _refused(path, error) from error
+    except (KeyError, AttributeError, IndexError, ImportError, OverflowError, MemoryError, AssertionError) as error:
+        # A pickle that was cut or made up fails anywhere in its reader.
+        raise _refused(path, error) from error
+    return _tensors(found, path)
+
+
+def _refused(path: Path, error: BaseException) -> ModelError:
+    return ModelError(
+        f"{path} was not read: it is damaged, or holds more than weights ({type(error).__name__}).",
+        right="A PyTorch file is read with weights_only, so that nothing in it is run: it holds tensors by name.",
+        next="Save it anew with `torch.save(model.state_dict(), path)`, or better as .safetensors.",
+    )
+
+
+def _tensors(found: Any, path: Path) -> dict[str, torch.Tensor]:
+    """The tensors of what a PyTorch file holds, be it a checkpoint that has them inside."""
+    for key in _INSIDE:
+        if isinstance(found, Mapping) and isinstance(found.get(key), Mapping):
+            found = found[key]
+    if not isinstance(found, Mapping) or not found:
+        raise ModelError(f"{path} holds no weights by name.", right="Save `model.state_dict()`.")
+    strange = [key for key, value in found.items() if not isinstance(value, torch.Tensor)]
+    if strange:
+        raise ModelError(
+            f"{path} holds {strange[0]!r}, which is a {type(found[strange[0]]).__name__}.",
+            right="All that a file of weights holds are tensors by name.",
+            next="Save `model.state_dict()` alone.",
+        )
+    return {str(key): value for key, value in found.items()}
+
+
+def fit_weights(network: nn.Module, tensors: Mapping[str, torch.Tensor], *, spare: Collection[str], where: str) -> None:
+    """Put tensors into a network; `spare` are names that a file may hold and that the network does without."""
+    own = network.state_dict()
+    given = _unprefixed(tensors, own)
+    missing = [name for name in own if name not in given and not name.endswith("num_batches_tracked")]
+    if missing:
+        raise ModelError(
+            f"{where} lacks {len(missing)} of the {len(own)} tensors of this network, {missing[0]!r} first.",
+            right=f"It holds {len(given)}, such as {next(iter(given), 'none')!r}.",
+            next="Name the network that the weights belong to in model.name.",
+        )
+    strange = [name for name in given if name not in own and not name.startswith(tuple(spare))]
+    if strange:
+        raise ModelError(
+            f"{where} holds {len(strange)} tensors that this network has no place for, {strange[0]!r} first.",
+            next="Name the network that the weights belong to in model.name.",
+        )
+    for name, place in own.items():
+        if name in given and given[name].shape != place.shape:
+            raise ModelError(
+                f"{where} has {name!r} in the shape {tuple(given[name].shape)}.",
+                right=f"This network has it in {tuple(place.shape)}.",
+                next="Name the network that the weights belong to in model.name.",
+            )
+    broken = [name for name in own if name in given and not bool(torch.isfinite(given[name].double()).all())]
+    if broken:
+        raise ModelError(f"{where} has values in {broken[0]!r} that are not finite.", right="Weights are numbers.")
+    network.load_state_dict({name: given[name] for name in own if name in given}, strict=False)
+
+
+def _unprefixed(tensors: Mapping[str, torch.Tensor], own: Collection[str]) -> dict[str, torch.Tensor]:
+    """The tensors under the network's own names, where all that it lacks is a prefix."""
+    given = dict(tensors)
+    for prefix in _PREFIXES:
+        inside = {name.removeprefix(prefix): value for name, value in given.items() if name.startswith(prefix)}
+        if len(inside.keys() & own) > len(given.keys() & own):
+            given = inside
+    return given
+
+
+def tensors_sha256(tensors: Mapping[str, torch.Tensor]) -> str:
+    """SHA-256 over names, shapes and values in order of the names: the same wherever they were read from."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().contiguous()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,40 @@
+"""Cases of `cases.py` about a pretrained base."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from paceline.train import loop
+from paceline.train.models.transfer import Transfer
+from paceline.train.parallel.base import Synchronous
+from paceline.train.reading import hold
+
+
+def frozen_base(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any]) -> dict:
+    """Train a head; the losses, what of the base changed on this rank, and the buffers sent at every step."""
+    import cases
+
+    one, manifest = cases.session(rank, size, folder, data, settings)
+    me = one.rank(hold(Path(data), manifest.point, rank))
+    assert isinstance(me.model, Transfer) and isinstance(me.strategy, Synchronous)
+    before = {name: tensor.clone() for name, tensor in me.model.base.state_dict().items()}
+    head = me.model.head[0].weight.detach().clone()
+    losses: list[float] = []
+    me.on_step = lambda step, loss: losses.append(loss.item())
+    loop.train(me)
+    if size > 1:
+        together = torch.tensor(losses, dtype=torch.float64)
+        dist.all_reduce(together)
+        losses = together.tolist()
+    after = me.model.base.state_dict()
+    return {
+        "losses": losses,
+        "changed": [name for name, tensor in before.items() if not torch.equal(after[name], tensor)],
+        "learned": not torch.equal(me.model.head[0].weight, head),
+        "sent": len(me.strategy._buffers),
+        "network": one._network,
+    }

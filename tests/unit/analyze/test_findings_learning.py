@@ -1,0 +1,107 @@
+"""Findings about learning: named where the data show them, with the cause that the settings show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from paceline.analyze.study.findings import Measured
+from paceline.analyze.study.findings_learning import accuracy_falls, dead_network, diverged, overfitting
+from paceline.records.learning import AccuracyCheck, Fault, Learning, Lesson, Turn
+from paceline.records.results import PointResult
+from paceline.records.study import Point
+
+
+def row(point: Point, learning: Learning | None = None) -> PointResult:
+    unknown = ("epoch_s", "total_s", "samples_per_s", "speedup", "efficiency", "load_s", "test_accuracy", "test_loss")
+    nothing = dict.fromkeys((*unknown, "ledger_s", "median_run", "parameters"))
+    fields = {"rank_ledgers_s": (), "curves": (), "oversubscribed": False, "learning": learning, "runs": 5}
+    label = f"{point.ranks} ranks"
+    return PointResult(point_id=point.point_id, point=point, label=label, **nothing, **fields)  # pyright: ignore[reportArgumentType]
+
+
+def measured(*rows: PointResult, checks: tuple[AccuracyCheck, ...] = (), runs=()) -> Measured:
+    return Measured(
+        rows=rows,
+        runs={rows[0].point_id: tuple(runs)},
+        timed={},
+        baseline=None,
+        machines=(),
+        commits=(),
+        expected_runs=10,
+        gaps={},
+        lesson=Lesson(checks=checks),
+    )
+
+
+def fallen(own: Point, other: Point, **changed) -> AccuracyCheck:
+    ratio = own.batch_global / other.batch_global
+    found = AccuracyCheck(
+        point_id=own.point_id,
+        against=other.point_id,
+        difference=-0.0477,
+        low=-0.05,
+        high=-0.045,
+        n=5,
+        margin=0.005,
+        p_different=0.001,
+        p_equal=1.0,
+        different=True,
+        equal=False,
+        batch_ratio=ratio,
+    )
+    return replace(found, **changed)
+
+
+def test_a_fall_with_the_batch_names_the_batch_and_the_rate(point) -> None:
+    small, large = (replace(point(n), train=replace(point(n).train, batch_global=128 * n)) for n in (1, 8))
+    found = accuracy_falls(measured(row(small), row(large), checks=(fallen(large, small),)))
+    assert found is not None and found.points == (large.point_id,)
+    assert "most with 8 ranks, by 4.77 points (interval 4.50 to 5.00, 5 repeats) against 1 ranks" in found.summary
+    assert "8.00 times as large" in found.cause and "learning rate is the same" in found.cause
+    assert "train.recipe=scale" in found.remedy
+
+
+def test_a_fall_with_ranks_at_the_same_batch_does_not_blame_the_batch(point) -> None:
+    one, four = point(1), point(4)
+    found = accuracy_falls(measured(row(one), row(four), checks=(fallen(four, one),)))
+    assert found is not None and "rounding alone" in found.cause and "sync_batchnorm" in found.remedy
+    divided = replace(four, train=replace(four.train, epochs_rule="divide-by-ranks"))
+    found = accuracy_falls(measured(row(one), row(divided), checks=(fallen(divided, one),)))
+    assert found is not None and "fewer epochs" in found.cause
+
+
+def test_a_fall_with_another_strategy_names_it(point) -> None:
+    one, local = point(1), point(4, "local-sgd")
+    found = accuracy_falls(measured(row(one), row(local), checks=(fallen(local, one),)))
+    assert found is not None and "local-sgd against ddp" in found.cause
+
+
+@pytest.mark.parametrize(
+    "changed", [{"different": False}, {"equal": True}, {"difference": 0.02}], ids=["unsure", "within-margin", "higher"]
+)
+def test_what_is_not_shown_to_fall_is_not_called_so(point, changed) -> None:
+    check = fallen(point(4), point(1), **changed)
+    assert accuracy_falls(measured(row(point(1)), row(point(4)), checks=(check,))) is None
+
+
+def test_faults_are_called_by_their_names(point, run) -> None:
+    lost = Fault(name="diverged", run=2, epoch=1, text="the training loss is nan in epoch 1: it diverged")
+    dull = Fault(name="dead", run=1, epoch=1, text="after epoch 1 it is at chance: loss 2.30")
+    runs = [run(point(1), number) for number in (1, 2)]
+    told = measured(row(point(1), Learning(faults=(dull, lost))), runs=runs)
+    first, second = diverged(told), dead_network(told)
+    assert first is not None and first.summary == (
+        "1 run of 2 diverged. Run 2 with 1 ranks: the training loss is nan in epoch 1: it diverged."
+    )
+    assert second is not None and second.severity == "error" and "1 run of 2 learned nothing." in second.summary
+    quiet = measured(row(point(1), Learning()), runs=runs)
+    assert diverged(quiet) is None and dead_network(quiet) is None and overfitting(quiet) is None
+
+
+def test_overfitting_says_since_when(point) -> None:
+    told = measured(row(point(1), Learning(turn=Turn(epoch=7, rise=0.2, fall=0.05))), row(point(2), Learning()))
+    found = overfitting(told)
+    assert found is not None and found.points == (point(1).point_id,)
+    assert "at 1 of 2 points" in found.summary and "rises by 0.200 after about epoch 7" in found.summary

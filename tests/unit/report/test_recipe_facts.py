@@ -1,0 +1,37 @@
+"""What recipes chose is shown: in the report's settings, in JSON, and when a study starts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import report_samples
+from paceline.cli.app import main
+from paceline.report.facts import settings_facts
+from paceline.report.json_view import json_object
+
+COMMON, OWN = "train.schedule = cosine: it falls", "highest learning rate 0.004: train.lr = 0.001 × 4"
+
+
+def test_the_report_says_what_was_chosen_and_where() -> None:
+    results = report_samples.typical()
+    assert "chosen by the recipe" not in {fact.label for fact in settings_facts(results)}
+    first, *rest = results.points
+    chosen = [replace(first, point=replace(first.point, chosen=(COMMON, OWN)))]
+    chosen += [replace(other, point=replace(other.point, chosen=(COMMON,))) for other in rest]
+    results = replace(results, points=tuple(chosen))
+    lines = [fact.text for fact in settings_facts(results) if fact.label == "chosen by the recipe"]
+    assert lines == [COMMON, f"{OWN} ({first.label})"]
+    assert json_object(results, None)["points"][0]["chosen"] == [COMMON, OWN]
+
+
+def test_a_dry_run_prints_the_choices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PACELINE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    assert main(["study", "digits", "--set", "train.recipe=scale", "--set", "train.batch_global=512", "--dry-run"]) == 0
+    said = capsys.readouterr().err
+    assert "train.lr_rule = linear: " in said and "highest learning rate 0.4: train.lr = 0.1 × 4" in said

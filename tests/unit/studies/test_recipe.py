@@ -1,0 +1,157 @@
+"""What a recipe chooses, that it says so, and that it leaves alone what the study says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from study_help import FakeLauncher, loaded
+
+from paceline.records.choices import choice_lines
+from paceline.records.codec import read_record, write_record
+from paceline.records.run import Manifest
+from paceline.records.study import TrainSettings
+from paceline.studies.compose import new_manifest
+from paceline.studies.expand import expand, schedule
+from paceline.studies.load import LoadedStudy
+from paceline.studies.preview import preview
+from paceline.studies.recipe import resolved
+
+SCALE = TrainSettings(recipe="scale", batch_global=2048, epochs=12)
+
+
+def points(study: LoadedStudy):
+    return expand(study.study, data_digest="d", model_digest="")
+
+
+@pytest.mark.parametrize(
+    ("said", "batch", "chosen"),
+    [
+        ({}, 2048, {"lr_batch": 128, "lr_rule": "sqrt", "schedule": "cosine", "warmup_epochs": 1.2}),
+        ({}, 64, {"lr_batch": 128, "lr_rule": "sqrt", "schedule": "cosine"}),
+        (
+            {},
+            16384,
+            {"optimizer": "lamb", "lr_batch": 128, "lr_rule": "sqrt", "schedule": "cosine", "warmup_epochs": 1.2},
+        ),
+        (
+            {"optimizer": "sgd", "lr": 0.1, "momentum": 0.9},
+            16384,
+            {"lr_batch": 128, "lr_rule": "linear", "schedule": "cosine", "warmup_epochs": 1.2},
+        ),
+        ({"epochs": 90}, 1024, {"lr_batch": 128, "lr_rule": "sqrt", "schedule": "cosine", "warmup_epochs": 5.0}),
+        ({"schedule": "one-cycle"}, 2048, {"lr_batch": 128, "lr_rule": "sqrt"}),
+        (
+            {"lr_batch": 64, "lr_rule": "linear", "schedule": "step", "step_epochs": 4.0, "warmup_epochs": 2.0},
+            2048,
+            {},
+        ),
+        ({"lr_rule": "adascale", "optimizer": "sgd"}, 2048, {"lr_batch": 128, "schedule": "cosine"}),
+        ({"epochs": None, "steps": 100}, 2048, {"lr_batch": 128, "lr_rule": "sqrt", "schedule": "cosine"}),
+    ],
+)
+def test_what_scale_chooses(said, batch, chosen):
+    train = replace(SCALE, batch_global=batch, **said)
+    found, reasons = resolved(train, batch_global=batch, ranks=4)
+    assert found == replace(train, **chosen)
+    assert [reason.split(" = ")[0] for reason in reasons[:-1]] == [f"train.{key}" for key in chosen]
+    assert all(len(reason.split(": ", 1)[1]) > 20 for reason in reasons[:-1]), "a reason for each"
+
+
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        ("scale", "highest learning rate 0.004: train.lr = 0.001 × 4"),
+        ("as-published", "highest learning rate 0.008: train.lr = 0.001 × 8"),
+    ],
+)
+def test_the_rate_that_comes_of_it_is_said(recipe, said):
+    """√(2048 ÷ 128), and eight ranks."""
+    assert resolved(replace(SCALE, recipe=recipe), batch_global=2048, ranks=8)[1][-1] == said
+
+
+def test_with_a_batch_per_rank_the_rate_is_meant_for_one_rank():
+    train = TrainSettings(recipe="scale", batch_per_rank=128, epochs=5)
+    assert resolved(train, batch_global=1024, ranks=8)[0].lr_batch is None
+    assert resolved(train, batch_global=1024, ranks=8)[0].warmup_epochs == 0.5
+    assert resolved(train, batch_global=128, ranks=1)[0].warmup_epochs == 0, "there is nothing to rise to"
+
+
+@pytest.mark.parametrize(
+    ("train", "chosen"),
+    [
+        ({"batch_per_rank": 128}, {"lr_rule": "linear", "initialiser": "keras", "epsilon": 1e-7}),
+        ({"batch_global": 1024}, {"lr_rule": "linear", "lr_batch": 128, "initialiser": "keras", "epsilon": 1e-7}),
+        ({"batch_per_rank": 32, "optimizer": "sgd"}, {"lr_rule": "linear", "initialiser": "keras"}),
+        ({"batch_per_rank": 32, "epsilon": 1e-3, "lr_rule": "sqrt"}, {"initialiser": "keras"}),
+    ],
+)
+def test_as_published_is_keras_and_the_rate_times_the_ranks(train, chosen):
+    given = TrainSettings(recipe="as-published", epochs=5, **train)
+    assert resolved(given, batch_global=1024, ranks=8)[0] == replace(given, **chosen)
+
+
+@pytest.mark.parametrize(("ranks", "epochs"), [(1, 12), (2, 6), (5, 3), (64, 1)])
+def test_epochs_are_divided_by_the_ranks(ranks, epochs):
+    train = TrainSettings(epochs=12, epochs_rule="divide-by-ranks", batch_per_rank=8)
+    found, reasons = resolved(train, batch_global=8 * ranks, ranks=ranks)
+    assert found.epochs == epochs
+    assert bool(reasons) == (ranks > 1)
+
+
+@given(
+    st.sampled_from(["scale", "as-published"]),
+    st.sampled_from(["sgd", "adam", "adamw", "adadelta", "lars", "lamb"]),
+    st.sampled_from([64, 2048, 100_000]),
+    st.integers(1, 64),
+)
+def test_a_recipe_that_was_followed_asks_for_nothing_more(recipe, optimizer, batch, ranks):
+    train = TrainSettings(recipe=recipe, optimizer=optimizer, batch_global=batch, epochs=12)
+    once, reasons = resolved(train, batch_global=batch, ranks=ranks)
+    assert resolved(once, batch_global=batch, ranks=ranks) == (once, ())
+    assert reasons
+
+
+def test_without_a_recipe_nothing_is_chosen(tmp_path: Path) -> None:
+    study = loaded(tmp_path)
+    assert {point.train for point in points(study)} == {study.study.train}
+    assert {point.chosen for point in points(study)} == {()}
+
+
+def test_points_have_what_was_chosen_and_the_manifest_and_the_preview_say_it(tmp_path: Path) -> None:
+    study = loaded(tmp_path, "train.recipe=scale", "train.batch_global=64,2048", "run.ranks=2")
+    small, large = points(study)
+    assert (small.train.warmup_epochs, large.train.warmup_epochs) == (0.0, 0.2)
+    launcher = FakeLauncher()
+    manifest = new_manifest(
+        schedule([large], 1)[0],
+        study=study.study,
+        data_folder=tmp_path,
+        model_file=None,
+        placement=launcher.placement(large),
+        attempt=1,
+    )
+    write_record(tmp_path / "manifest.json", manifest)
+    kept = read_record(tmp_path / "manifest.json", Manifest).point
+    assert kept == large and kept.train.schedule == "cosine" and len(kept.chosen) == 5
+    shown = preview(study, launcher=launcher, cache=tmp_path / "cache")
+    assert [point.chosen for point in shown.points] == [small.chosen, large.chosen]
+
+
+def test_what_a_study_varies_is_said(tmp_path: Path) -> None:
+    found = points(loaded(tmp_path, "train.recipe=scale", "train.lr_rule=none,linear", "run.ranks=1"))
+    assert [point.train.lr_rule for point in found] == ["none", "linear"]
+
+
+def test_reasons_are_no_part_of_a_points_name(tmp_path: Path) -> None:
+    (point,) = points(loaded(tmp_path, "train.recipe=scale", "run.ranks=1"))
+    assert replace(point, chosen=()).point_id == point.point_id
+    assert replace(point, train=replace(point.train, schedule="constant")).point_id != point.point_id
+
+
+def test_what_all_points_chose_is_said_once():
+    lines = choice_lines([("1 rank", ("a: x", "b: y")), ("2 ranks", ("a: x", "c: z")), ("4 ranks", ("a: x", "c: z"))])
+    assert lines == ("a: x", "b: y (1 rank)", "c: z (2 ranks; 4 ranks)")

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from paceline.train.batches import Batch
+from paceline.train.optim.parts import in_parts
+
+
+def batch(samples: int) -> Batch:
+    rows = max(samples, 1)
+    return Batch(torch.arange(rows).reshape(rows, 1), torch.arange(rows), samples, 100)
+
+
+@pytest.mark.parametrize(
+    ("samples", "parts", "sizes"), [(8, 1, [8]), (8, 2, [4, 4]), (7, 3, [3, 2, 2]), (2, 5, [1, 1]), (1, 4, [1])]
+)
+def test_parts_hold_every_sample_once_and_none_is_empty(samples, parts, sizes):
+    found = in_parts(batch(samples), parts)
+    assert [part.samples for part in found] == [len(part.inputs) for part in found] == sizes
+    assert torch.cat([part.labels for part in found]).tolist() == list(range(samples))
+    assert {part.samples_global for part in found} == {100}, "each weighs as in the whole step"
+
+
+def test_a_share_without_samples_is_one_part_of_weight_zero():
+    assert [(part.samples, len(part.inputs)) for part in in_parts(batch(0), 4)] == [(0, 1)]
