@@ -93,6 +93,6 @@ def test_results_are_the_same_with_and_without(groups, tmp_path, size):
 
 
 def test_threads_that_end_messages_stay_known_to_the_interpreter(groups):
-    """Made and torn down at every message, its states of them were most of what the probe cost."""
+    """Made and torn down at every message, its states of them were a good part of what the probe cost."""
     for strange in groups[2].run("strange_threads"):
         assert 1 <= strange <= 3, "gloo has two, and there is the caller"
