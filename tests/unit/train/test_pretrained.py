@@ -106,6 +106,14 @@ def test_networks_of_the_catalog_are_what_it_says(name, base):
     assert [n for n, p in model.named_parameters() if p.requires_grad] == ["head.0.weight", "head.0.bias"]
 
 
+@pytest.mark.parametrize("name", ["efficientnet-lite0", "resnet50", "torchvision:resnet18", "resnet50-keras"])
+def test_an_option_that_there_is_not_is_named(name):
+    with pytest.raises(ModelError) as refused:
+        built(name, haed=[20])
+    assert "Did you mean 'head'?" in str(refused.value)
+    assert "weights, freeze, head, preprocessing, image_size" in str(refused.value)
+
+
 def test_its_own_preprocessing_is_the_default_and_is_noted():
     lite, torchvision = built("efficientnet-lite0"), built("mobilenet-v3-small", image_size=112)
     assert lite.facts["preprocessing"] == "own: 224×224 pixels (bicubic, antialiased), (x - 127) / 128"

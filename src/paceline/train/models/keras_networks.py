@@ -26,7 +26,13 @@ from paceline.catalog import nearest
 from paceline.errors import ModelError
 from paceline.identity import tell_libraries
 from paceline.train.models.preprocessing import Preparation
-from paceline.train.models.pretrained import Pretrained, assembled, load_weights
+from paceline.train.models.pretrained import (
+    Pretrained,
+    TransferOptions,
+    assembled,
+    load_weights,
+    takes_transfer_options,
+)
 from paceline.train.models.transfer import Transfer
 
 # Sizes that the published weights were trained on, where it is not 224.
@@ -91,39 +97,22 @@ class KerasBase(nn.Module):
         return self
 
 
-def keras_network(
-    network: str,
-    shape: tuple[int, int, int],
-    classes: int,
-    *,
-    weights: str = "imagenet",
-    freeze: bool | None = None,
-    head: list[int] | tuple[int, ...] = (),
-    preprocessing: str = "own",
-    image_size: int | None = None,
-) -> Transfer:
+@takes_transfer_options
+def keras_network(network: str, shape: tuple[int, int, int], classes: int, options: TransferOptions) -> Transfer:
     """An application of Keras, pooled to its features, with a head for `classes`."""
     build, module = _application(network)
-    size = image_size or (_SIZES.get(network, _USUAL_SIZE) if preprocessing == "own" else None)
+    usual = _SIZES.get(network, _USUAL_SIZE)
+    size = options.image_size or (usual if options.preprocessing == "own" else None)
     input_shape = (size, size, 3) if size else (*shape[:2], 3)
-    base = KerasBase(_built(network, build, input_shape, "imagenet" if weights == "imagenet" else None))
+    base = KerasBase(_built(network, build, input_shape, "imagenet" if options.weights == "imagenet" else None))
     pretrained = Pretrained(
         name=f"keras:{network}",
         base=base,
         features=base.network.output_shape[-1],
-        own=_preparation(module.preprocess_input, _SIZES.get(network, _USUAL_SIZE)),
+        own=_preparation(module.preprocess_input, usual),
     )
-    model = assembled(
-        pretrained,
-        shape=shape,
-        classes=classes,
-        weights=weights,
-        freeze=freeze,
-        head=head,
-        preprocessing=preprocessing,
-        image_size=image_size,
-    )
-    model.facts["weights"] = _weights_text(pretrained, base, weights)
+    model = assembled(pretrained, shape, classes, options)
+    model.facts["weights"] = _weights_text(pretrained, base, options.weights)
     return model
 
 

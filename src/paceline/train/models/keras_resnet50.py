@@ -19,7 +19,7 @@ from torch import nn
 
 from paceline.data.weights_store import KERAS_RESNET50
 from paceline.train.models.preprocessing import Preparation
-from paceline.train.models.pretrained import Pretrained, with_head
+from paceline.train.models.pretrained import Pretrained, TransferOptions, takes_transfer_options, with_head
 from paceline.train.models.torchvision_import import torchvision_models
 from paceline.train.models.transfer import Transfer
 
@@ -37,16 +37,8 @@ _PARTS = {
 }
 
 
-def keras_resnet50(
-    shape: tuple[int, int, int],
-    classes: int,
-    *,
-    weights: str = "imagenet",
-    freeze: bool | None = None,
-    head: list[int] | tuple[int, ...] = (),
-    preprocessing: str = "own",
-    image_size: int | None = None,
-) -> Transfer:
+@takes_transfer_options
+def keras_resnet50(shape: tuple[int, int, int], classes: int, options: TransferOptions) -> Transfer:
     """Keras's first ResNet50 with a head for `classes`; 23,508,032 parameters without the head."""
     network = Pretrained(
         name=NAME,
@@ -58,16 +50,7 @@ def keras_resnet50(
         rename=renamed,
         sha256=SHA256,
     )
-    return with_head(
-        network,
-        shape=shape,
-        classes=classes,
-        weights=weights,
-        freeze=freeze,
-        head=head,
-        preprocessing=preprocessing,
-        image_size=image_size,
-    )
+    return with_head(network, shape, classes, options)
 
 
 def _network() -> nn.Module:

@@ -11,10 +11,12 @@ What was done is kept in `facts` of the model, for the record.
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -49,16 +51,39 @@ class Pretrained:
     """Of the published tensors, where it is known."""
 
 
-def efficientnet_lite0(
-    shape: tuple[int, int, int],
-    classes: int,
-    *,
-    weights: str = "imagenet",
-    freeze: bool | None = None,
-    head: list[int] | tuple[int, ...] = (),
-    preprocessing: str = "own",
-    image_size: int | None = None,
-) -> Transfer:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferOptions:
+    """What [model] says about a pretrained network."""
+
+    weights: str = "imagenet"
+    freeze: bool | None = None
+    head: Sequence[int] = ()
+    preprocessing: str = "own"
+    image_size: int | None = None
+
+    @property
+    def frozen(self) -> bool:
+        """Whether only the head learns."""
+        return self.weights != "none" if self.freeze is None else self.freeze
+
+
+def takes_transfer_options(build: Callable[..., Transfer]) -> Callable[..., Transfer]:
+    """The function with its last parameter, the options, taken one by one: so [model] gives them, and so they are told
+    from options that there are not."""
+    *own, _ = inspect.signature(build).parameters.values()
+    options = inspect.signature(TransferOptions).parameters
+
+    @functools.wraps(build)
+    def builder(*arguments: Any, **named: Any) -> Transfer:
+        given = {name: named.pop(name) for name in options if name in named}
+        return build(*arguments, **named, options=TransferOptions(**given))
+
+    cast(Any, builder).__signature__ = inspect.Signature([*own, *options.values()])
+    return builder
+
+
+@takes_transfer_options
+def efficientnet_lite0(shape: tuple[int, int, int], classes: int, options: TransferOptions) -> Transfer:
     """EfficientNet-Lite0 with a head for `classes`; 3,371,008 parameters without the head."""
     network = Pretrained(
         name="efficientnet-lite0",
@@ -70,49 +95,30 @@ def efficientnet_lite0(
         rename=efficientnet_lite.renamed,
         sha256=LITE0_SHA256,
     )
-    return with_head(
-        network,
-        shape=shape,
-        classes=classes,
-        weights=weights,
-        freeze=freeze,
-        head=head,
-        preprocessing=preprocessing,
-        image_size=image_size,
-    )
+    return with_head(network, shape, classes, options)
 
 
-def with_head(network: Pretrained, *, weights: str, **options: Any) -> Transfer:
+def with_head(network: Pretrained, shape: tuple[int, int, int], classes: int, options: TransferOptions) -> Transfer:
     """A network with the weights that are asked for, and the rest as `assembled` does it."""
-    model = assembled(network, weights=weights, **options)
-    model.facts["weights"] = load_weights(network, weights)
+    model = assembled(network, shape, classes, options)
+    model.facts["weights"] = load_weights(network, options.weights)
     return model
 
 
-def assembled(
-    network: Pretrained,
-    *,
-    shape: tuple[int, int, int],
-    classes: int,
-    weights: str,
-    freeze: bool | None,
-    head: Sequence[int],
-    preprocessing: str,
-    image_size: int | None,
-) -> Transfer:
+def assembled(network: Pretrained, shape: tuple[int, int, int], classes: int, options: TransferOptions) -> Transfer:
     """Preprocessing, a network as it is, and a new head; frozen where it is to be."""
-    preparation = chosen(network.own, kind=preprocessing, image_size=image_size)
+    preparation = chosen(network.own, kind=options.preprocessing, image_size=options.image_size)
     model = Transfer(
         network.base,
-        dense_head(network.features, classes, head),
+        dense_head(network.features, classes, options.head),
         preprocessing=Preprocessing(preparation, shape),
     )
-    if freeze if freeze is not None else weights != "none":
+    if options.frozen:
         model.freeze()
     model.facts = {
         "network": network.name,
         "base": "frozen" if model.frozen else "trained",
-        "preprocessing": f"{preprocessing}: {preparation.text}",
+        "preprocessing": f"{options.preprocessing}: {preparation.text}",
     }
     return model
 
@@ -137,5 +143,5 @@ def load_weights(network: Pretrained, weights: str) -> str:
 
 def untrained(options: Mapping[str, object]) -> dict[str, object]:
     """Options that build the same layers without reading any weights: for counting and showing them."""
-    freeze = options.get("freeze")
-    return {**options, "weights": "none", "freeze": options.get("weights") != "none" if freeze is None else freeze}
+    weights, freeze = str(options.get("weights", "")), cast("bool | None", options.get("freeze"))
+    return {**options, "weights": "none", "freeze": TransferOptions(weights=weights, freeze=freeze).frozen}

@@ -18,7 +18,7 @@ from paceline.catalog import nearest
 from paceline.data.weights_store import Published
 from paceline.errors import ModelError
 from paceline.train.models.preprocessing import Preparation
-from paceline.train.models.pretrained import Pretrained, with_head
+from paceline.train.models.pretrained import Pretrained, TransferOptions, takes_transfer_options, with_head
 from paceline.train.models.torchvision_import import torchvision_models
 from paceline.train.models.transfer import Transfer
 
@@ -27,17 +27,8 @@ _WITH_SIDE_OUTPUTS = ("googlenet", "inception_v3")
 _PIXELS = 255.0
 
 
-def torchvision_network(
-    network: str,
-    shape: tuple[int, int, int],
-    classes: int,
-    *,
-    weights: str = "imagenet",
-    freeze: bool | None = None,
-    head: list[int] | tuple[int, ...] = (),
-    preprocessing: str = "own",
-    image_size: int | None = None,
-) -> Transfer:
+@takes_transfer_options
+def torchvision_network(network: str, shape: tuple[int, int, int], classes: int, options: TransferOptions) -> Transfer:
     """A classifier of torchvision with a head for `classes`."""
     models = torchvision_models()
     known = models.list_models(module=models)
@@ -49,16 +40,7 @@ def torchvision_network(
             right=f"It has {len(known)}, such as {', '.join(known[:3])}, efficientnet_b0, resnet50.",
         )
     official = models.get_model_weights(name).DEFAULT
-    return with_head(
-        _pretrained(name, models, official),
-        shape=shape,
-        classes=classes,
-        weights=weights,
-        freeze=freeze,
-        head=head,
-        preprocessing=preprocessing,
-        image_size=image_size,
-    )
+    return with_head(_pretrained(name, models, official), shape, classes, options)
 
 
 def _pretrained(name: str, models: Any, official: Any) -> Pretrained:
