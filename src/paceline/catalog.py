@@ -139,7 +139,7 @@ PRETRAINED = ("efficientnet-lite0", "efficientnet-b0", "resnet50", "resnet50-ker
 WEIGHTS = ("imagenet", "none")
 # How such a file's name ends; the last of Keras's networks alone.
 WEIGHTS_ENDINGS = (".safetensors", ".pth", ".pt", ".bin", ".h5")
-PREPROCESSING = ("own", "unit", "none")
+PREPROCESSING = ("own", "twice", "unit", "none")
 
 # strategy -> what it alone takes, and what that is where the study does not say
 STRATEGY_OPTIONS: dict[str, dict[str, int]] = {

@@ -61,6 +61,7 @@ def test_other_numbers_of_channels_are_refused():
     [
         ("own", None, 224, 256, 127.0, 128.0),
         ("own", 112, 112, 128, 127.0, 128.0),
+        ("twice", None, 224, 256, 127.0 * 255, 128.0 * 255),
         ("unit", None, None, None, 0.0, 255.0),
         ("unit", 112, 112, None, 0.0, 255.0),
         ("none", None, None, None, 0.0, 1.0),

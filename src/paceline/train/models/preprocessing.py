@@ -3,11 +3,13 @@
     pixels 0..255, N×C×H×W ──▶ three channels ──▶ shorter side to `resize` ──▶ middle `size`×`size` ──▶ (x - mean) / std
 
     own    as its authors did it: its size, its interpolation, its scaling
+    twice  the same on pixels that were divided by 255 before: what a script does that scales images for a network which
+           scales them itself, as Keras's EfficientNet does
     unit   pixels ÷ 255 and nothing else: what most scripts do, whatever the network was trained with
     none   pixels as they are, in their own size
 
-`unit` and `none` are there because a published study used one of them: with `own` beside them it shows which step
-makes a pretrained network useless. With an `image_size` all three bring images to that size.
+All but `own` are mistakes, one of which a published study has made: with `own` beside them it shows which step makes a
+pretrained network useless. With an `image_size` all bring images to that size.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from paceline.catalog import PREPROCESSING
 from paceline.errors import ModelError
 
 CHANNELS = 3
+PIXELS = 255.0
+"""The largest value of a pixel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +65,10 @@ def chosen(own: Preparation, *, kind: str, image_size: int | None) -> Preparatio
         raise ModelError(f"preprocessing = {kind!r} is not known.", right=f"It is one of: {known}.")
     if image_size is not None and (isinstance(image_size, bool) or not isinstance(image_size, int) or image_size < 1):
         raise ModelError(f"image_size = {image_size!r} is impossible.", right="It is a number of pixels, 1 or more.")
-    if kind == "own":
-        return own if image_size is None else _sized(own, image_size)
-    std = 255.0 if kind == "unit" else 1.0
+    if kind in ("own", "twice"):
+        sized = own if image_size is None else _sized(own, image_size)
+        return sized if kind == "own" else _of_unit(sized)
+    std = PIXELS if kind == "unit" else 1.0
     return Preparation(size=image_size, interpolation=own.interpolation, std=(std,) * CHANNELS)
 
 
@@ -72,6 +77,12 @@ def _sized(own: Preparation, size: int) -> Preparation:
     if own.resize is None or own.size is None:
         return replace(own, size=size)
     return replace(own, size=size, resize=round(own.resize * size / own.size))
+
+
+def _of_unit(own: Preparation) -> Preparation:
+    """The same on pixels ÷ 255: (x / 255 - mean) / std is (x - 255 mean) / (255 std)."""
+    mean, std = (tuple(PIXELS * value for value in values) for values in (own.mean, own.std))
+    return replace(own, mean=mean, std=std)
 
 
 class Preprocessing(nn.Module):

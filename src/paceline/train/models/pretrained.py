@@ -3,7 +3,7 @@
     weights        imagenet (as published), none (as if untrained), or a file: .safetensors, .pth, .pt, .bin
     freeze         whether only the head learns; so it is where there are weights, unless said otherwise
     head           sizes of dense layers before the last one: [] or, as in a published study, [20]
-    preprocessing  own, unit or none: see preprocessing.py
+    preprocessing  own, twice, unit or none: see preprocessing.py
     image_size     pixels that the network is fed with; its own where it is not given
 
 What was done is kept in `facts` of the model, for the record.

@@ -17,14 +17,13 @@ from torch import nn
 from paceline.catalog import nearest
 from paceline.data.weights_store import Published
 from paceline.errors import ModelError
-from paceline.train.models.preprocessing import Preparation
+from paceline.train.models.preprocessing import PIXELS, Preparation
 from paceline.train.models.pretrained import Pretrained, TransferOptions, takes_transfer_options, with_head
 from paceline.train.models.torchvision_import import torchvision_models
 from paceline.train.models.transfer import Transfer
 
 # Two that have further outputs for training, which a transfer has no use for, and a scaling of their own inside.
 _WITH_SIDE_OUTPUTS = ("googlenet", "inception_v3")
-_PIXELS = 255.0
 
 
 @takes_transfer_options
@@ -86,8 +85,8 @@ def _preparation(transforms: Any) -> Preparation:
         size=transforms.crop_size[0],
         resize=transforms.resize_size[0],
         interpolation=transforms.interpolation.value,
-        mean=tuple(_PIXELS * value for value in transforms.mean),
-        std=tuple(_PIXELS * value for value in transforms.std),
+        mean=tuple(PIXELS * value for value in transforms.mean),
+        std=tuple(PIXELS * value for value in transforms.std),
     )
 
 
