@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: study test venv engines system lint types faults bench clean
+.PHONY: study test venv engines system lint types faults docs bench clean
 
 study: venv
 	$(BIN)/paceline study mnist-scaling
@@ -27,7 +27,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 engines: $(VENV)/engines
 
 $(VENV)/engines: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,mpi,ray,vision,frameworks]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,mpi,ray,vision,figures,track,docs,frameworks]'
 	@touch $@
 
 # The report is tested in a real browser, launchers on a real SLURM, on Open MPI and on hosts that are network
@@ -51,6 +51,11 @@ types: venv
 faults: venv
 	FAULTS=25 $(BIN)/python -m pytest tests/faults tests/multiproc --timeout 7200
 
+# The documentation as a site that opens from a disk, its search included: site/index.html.
+docs: venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 # Nothing else may run beside it.
 bench: venv engines
 	$(BIN)/python -m bench --write
@@ -60,4 +65,4 @@ bench: venv engines
 	$(BIN)/python -m bench.analysis --write
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .ruff_cache .hypothesis

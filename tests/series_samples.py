@@ -9,10 +9,11 @@ from typing import Any
 
 import report_samples as samples
 from paceline.analyze.study.results import study_results
-from paceline.records.results import PointResult, StudyResults
+from paceline.records.results import NotRun, PointResult, StudyResults
 from paceline.records.run import RunResult
-from paceline.records.study import Point, Study
+from paceline.records.study import ModelSettings, Point, Study, point_label
 from paceline.records.trace import LEDGER_KINDS
+from paceline.studies.expand import expand
 from trace_samples import traces_of
 
 ALONE_S = 9.87
@@ -100,6 +101,43 @@ def stale() -> StudyResults:
     return _results(study, paced, lambda point, run: {"staleness_max": 1 + run % 3 if point.options else None})
 
 
+def one_at_a_time(repeats: int = 5) -> StudyResults:
+    """One factor at a time: more neurons learn better and take longer, threads take less, layers change nothing."""
+    factors = {"model.neurons": (32, 128), "model.layers": (1, 4), "run.threads": (1, 2)}
+    study = replace(
+        samples.study_of((1,), repeats, 4, ModelSettings(name="mlp", options={"neurons": 32, "layers": 1})),
+        title="One factor at a time",
+        question="What matters?",
+        design="one-at-a-time",
+        vary=factors,
+    )
+    paces = {"128 neurons": 0.6, "2 threads": 1.7}
+    points = expand(study, data_digest="d" * 64, model_digest="")
+    labels = {point.point_id: point_label(point, factors) for point in points}
+    paced: list[Paced] = [
+        (point, next((pace for name, pace in paces.items() if name in labels[point.point_id]), 1.0)) for point in points
+    ]
+    shares = {"128 neurons": 0.8}
+
+    def told(point: Point, run: int) -> dict[str, Any]:
+        better = next((share for name, share in shares.items() if name in labels[point.point_id]), 1.0)
+        noise = random.Random(f"{point.point_id} {run} loss").uniform(0.98, 1.02)
+        return {"test_loss": 0.07 * better * noise, "test_accuracy": 1 - 0.03 * better * noise}
+
+    return _results(study, paced, told)
+
+
+def too_large() -> StudyResults:
+    """Ranks that the machine cannot hold were left out; the small size of a study that has two."""
+    results = samples.oversubscribed()
+    reason = "It has 8 ranks, and this machine 2 cores: more than twice as many are not run."
+    study = replace(results.study, fits="machine", size="small", full={"train.epochs": "12", "data.train_samples": ""})
+    left_out = [
+        NotRun(label=f"{n} ranks", settings={"run.ranks": n}, reason=reason.replace("8", str(n))) for n in (8, 16)
+    ]
+    return replace(results, study=study, not_run=tuple(left_out))
+
+
 ALL: dict[str, Callable[[], StudyResults]] = {
     **samples.ALL,
     "strategies": strategies,
@@ -107,6 +145,8 @@ ALL: dict[str, Callable[[], StudyResults]] = {
     "batches": batches,
     "reads": reads,
     "stale": stale,
+    "one-at-a-time": one_at_a_time,
+    "too-large": too_large,
 }
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from paceline.api import Results as Results
+    from paceline.api import open_results as open_results
     from paceline.api import study as study
     from paceline.errors import (
         DataError,
@@ -40,6 +41,7 @@ __all__ = [
     "StorageError",
     "StudyFileError",
     "__version__",
+    "open_results",
     "study",
 ]
 
@@ -49,7 +51,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'paceline' has no attribute {name!r}")
     import importlib
 
-    home = "paceline.api" if name in ("Results", "study") else "paceline.errors"
+    home = "paceline.api" if name in ("Results", "open_results", "study") else "paceline.errors"
     return getattr(importlib.import_module(home), name)
 
 

@@ -4,6 +4,8 @@
 
 >>> results = paceline.study("digits", ranks=[1, 2], set={"train.lr": 0.05})      # doctest: +SKIP
 >>> print(results.table())                                                       # doctest: +SKIP
+
+In a notebook the results, their tables and their plots show themselves (report/notebook.py).
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paceline.errors import FolderError, RunError
+from paceline.errors import FolderError, RequestError, RunError
 
 if TYPE_CHECKING:
     from paceline.records.anatomy import RunTrace
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from paceline.records.results import PointResult, StudyResults
     from paceline.records.run import RunResult
     from paceline.report.model import ReportModel
+    from paceline.report.notebook import ShownPlot, ShownTable
     from paceline.studies.collect import Collected, FinishedRun
     from paceline.studies.events import Event
     from paceline.studies.load import LoadedStudy
@@ -60,11 +63,34 @@ class Results:
         """Why runs are missing: a sentence for each point that failed."""
         return {point.point_id: point.failure for point in self.points if point.failure}
 
-    def table(self) -> str:
-        """The table of figures as text: one line per point."""
-        from paceline.report.text import table_text
+    def table(self, name: str = "figures") -> ShownTable:
+        """A table as text, and in a notebook as one: figures (one line per point), ledger, laws, learning, ..."""
+        from paceline.report.notebook import shown_table
 
-        return table_text(self.model.figures)
+        return shown_table(self.model, name)
+
+    def plot(self, name: str | None = None) -> ShownPlot:
+        """A plot of the report: speedup, ledger, accuracy, loss, epoch, throughput, ...; the main one where None.
+
+        It shows itself in a notebook; its `svg` is the drawing as text, its `save` writes it into a file.
+        """
+        from paceline.report.notebook import shown_plot
+
+        return shown_plot(self.model, name)
+
+    def to_pandas(self) -> Any:
+        """The rows of results.csv as a pandas.DataFrame, one per point; pandas has to be installed."""
+        from paceline.report.rows import COLUMNS, rows
+
+        try:
+            import pandas  # pyright: ignore[reportMissingImports]
+        except ImportError:
+            raise RequestError(
+                "A DataFrame needs pandas, which is not installed.",
+                right=f"The same rows are in {self.folder / 'results.csv'}.",
+                next="Install it: pip install pandas",
+            ) from None
+        return pandas.DataFrame(rows(self.results), columns=list(COLUMNS))
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `--json`."""
@@ -74,7 +100,18 @@ class Results:
         return view if self.stopped is None else {**view, "stopped": self.stopped}
 
     def __str__(self) -> str:
-        return self.table()
+        return str(self.table())
+
+    def __repr__(self) -> str:
+        runs = sum(point.runs for point in self.points)
+        return f"<Results of {self.results.study.name!r}: {runs} of {self.results.expected_runs} runs in {self.folder}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: verdict, figures and main plot, of some ten kilobytes and without a script."""
+        from paceline.report.notebook import results_html
+
+        notes = (*self.notes, *([self.stopped] if self.stopped else []))
+        return results_html(self.model, report=self.report, notes=notes)
 
 
 def study(
@@ -88,6 +125,7 @@ def study(
     site: str | None = None,
     repeats: int | None = None,
     set: Mapping[str, Any] | Sequence[str] | None = None,
+    size: str | None = None,
     budget: float | None = None,
     force: bool = False,
     fresh: bool = False,
@@ -96,12 +134,21 @@ def study(
 
     `source` is the name of a shipped study or a TOML file, `set` overrides its values
     ({"train.lr": 0.01}), `out` is the folder (runs/NAME where None). Several values make a factor:
-    strategy=["ddp", "flat"]. `budget` ends the study before it has spent more rank-hours, `force` goes on
-    where what a run was given makes it meaningless. Runs that failed are in `failures` of the results;
-    RunError is raised where no run at all was finished.
+    strategy=["ddp", "flat"]. `size` is small or full, of a study that has both; small where None. `budget` ends
+    the study before it has spent more rank-hours, `force` goes on where what a run was given makes it
+    meaningless. Runs that failed are in `failures` of the results; RunError is raised where no run at all was
+    finished.
     """
     loaded = load(
-        source, ranks=ranks, hosts=hosts, strategy=strategy, launcher=launcher, site=site, repeats=repeats, set=set
+        source,
+        ranks=ranks,
+        hosts=hosts,
+        strategy=strategy,
+        launcher=launcher,
+        site=site,
+        repeats=repeats,
+        set=set,
+        size=size,
     )
     results = run(loaded, study_folder(loaded, out), fresh=fresh, budget=budget, force=force)
     if not any(point.runs for point in results.points):
@@ -124,8 +171,12 @@ def load(
     site: str | None = None,
     repeats: int | None = None,
     set: Mapping[str, Any] | Sequence[str] | None = None,
+    size: str | None = None,
 ) -> LoadedStudy:
-    """The study of a name or file with everything that was overridden; StudyFileError where it is wrong."""
+    """The study of a name or file with everything that was overridden; StudyFileError where it is wrong.
+
+    `size` is small or full, of a study that has both; small where None.
+    """
     from paceline.studies.load import load_study
 
     named = {
@@ -136,7 +187,7 @@ def load(
         "launch.site": site,
         "run.repeats": repeats,
     }
-    return load_study(source, _overrides(set, named))
+    return load_study(source, _overrides(set, named), size=size)
 
 
 def load_script(
@@ -178,8 +229,12 @@ def _overrides(given: Mapping[str, Any] | Sequence[str] | None, named: Mapping[s
 
 
 def study_folder(loaded: LoadedStudy, out: str | Path | None = None, *, prefix: str = "") -> Path:
-    """Where a study's runs go: the folder that was asked for, or runs/NAME below the current one."""
-    return Path("runs") / f"{prefix}{loaded.study.name}" if out is None else Path(out).expanduser()
+    """Where a study's runs go: the folder that was asked for, or runs/NAME below the current one.
+
+    The full size of a study that has two goes beside the small one, to runs/NAME-full.
+    """
+    suffix = "-full" if loaded.study.size == "full" else ""
+    return Path("runs") / f"{prefix}{loaded.study.name}{suffix}" if out is None else Path(out).expanduser()
 
 
 def run(
@@ -198,13 +253,14 @@ def run(
     return replace(open_results(folder), stopped=done.stopped)
 
 
-def open_results(folder: Path, *, target: float | None = None, margin: float | None = None) -> Results:
+def open_results(folder: str | Path, *, target: float | None = None, margin: float | None = None) -> Results:
     """The results of a study folder, its tables and report rebuilt.
 
     `target` is the validation accuracy that times are asked for, in place of the study's own; accuracies that differ
     by less than `margin`, both fractions, may be called equal.
     """
     notes: list[str] = []
+    folder = Path(folder).expanduser()
     results, model = rebuild(folder, say=notes.append, target=target, margin=margin)
     if target is not None and not any(point.learning and point.learning.target for point in results.points):
         notes.append("No run has a validation accuracy to look for the target in: the study needs data.validation.")
@@ -285,11 +341,12 @@ def rebuild(
     from paceline.analyze.run.efficiencies import explained
     from paceline.records.codec import write_atomically
     from paceline.records.folder import StudyFolder
-    from paceline.report import html, rows
+    from paceline.report import html, published_rows, rows
     from paceline.report.model import report_model
     from paceline.studies.collect import collect
 
     results, pictures, cpu_times = _analyzed(folder, collect(folder), target, margin)
+    results = _with_published(results, cpu_times)
     trees = {point.point_id: point.efficiencies for point in results.points if point.efficiencies}
     lost_to = {point_id: explained(tree) for point_id, tree in trees.items()}
     model = report_model(results, pictures, cpu_times, lost_to)
@@ -297,10 +354,22 @@ def rebuild(
     try:
         write_atomically(files.results_csv, rows.csv_bytes(results))
         write_atomically(files.results_parquet, rows.parquet_bytes(results))
+        if results.published is not None:
+            write_atomically(files.published_csv, published_rows.published_csv(results.published))
         write_atomically(files.report, html.render(model).encode())
     except FolderError as error:
         say(f"The report and the tables were not written: {error.what}")
     return results, model
+
+
+def _with_published(results: StudyResults, cpu_times: Mapping[str, CpuTimes]) -> StudyResults:
+    """The results with the published study that theirs names, cell by cell."""
+    from paceline.analyze.published.beside import beside
+    from paceline.studies.published_tables import published_names, published_study
+
+    if results.study.published not in published_names():  # of a folder that another version has made
+        return results
+    return replace(results, published=beside(published_study(results.study.published), results, cpu_times))
 
 
 def _analyzed(
@@ -343,6 +412,7 @@ def _analyzed(
         commits=[run.manifest.commit for run in collected.runs],
         target=target,
         margin=margin,
+        not_run=collected.not_run,
     )
     return results, pictures, cpu_times
 

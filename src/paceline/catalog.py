@@ -148,6 +148,20 @@ STRATEGY_OPTIONS: dict[str, dict[str, int]] = {
     "local-sgd": {"average_every": 8},
     "ddp-powersgd": {"compression_rank": 2},
 }
+# model -> its options, and what each is where the study does not say; a list is the value of those that are lists
+MODEL_OPTIONS: dict[str, dict[str, object]] = {
+    "cnn-690k": {"dropout": 0.25},
+    "cnn-small": {"dropout": 0.25, "dense_dropout": 0.5},
+    "cnn-photo": {"dropout": 0.25},
+    "mlp": {"layers": 1, "neurons": 32, "dropout": 0.0},
+}
+PRETRAINED_OPTIONS: dict[str, object] = {
+    "weights": "imagenet",
+    "freeze": None,
+    "head": [],
+    "preprocessing": "own",
+    "image_size": None,
+}
 # Optimizers that take momentum, and those with a small number that keeps divisions finite.
 TAKE_MOMENTUM = ("sgd", "lars")
 TAKE_EPSILON = ("adam", "adamw", "adadelta", "lars", "lamb")
@@ -177,6 +191,13 @@ def description(kind: str, name: str) -> str:
 def strategy_options(strategy: str) -> dict[str, int]:
     """The options that a strategy takes, each with its default; empty for most."""
     return dict(STRATEGY_OPTIONS.get(strategy, {}))
+
+
+def model_options(model: str) -> dict[str, object] | None:
+    """The options that a model takes, each with its default; None for a model of the user's own."""
+    if pretrained(model):
+        return dict(PRETRAINED_OPTIONS)
+    return dict(MODEL_OPTIONS[model]) if model in MODEL_OPTIONS else None
 
 
 def carriers(strategy: str) -> tuple[str, ...]:

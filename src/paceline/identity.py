@@ -11,6 +11,8 @@ import os
 import platform
 import re
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -165,6 +167,21 @@ def script_environment(
 def tell_libraries(told: dict[str, str]) -> None:
     """Set variables of this process that a library reads when it is loaded into it, and that it hands on."""
     os.environ.update(told)
+
+
+@contextmanager
+def libraries_told(told: dict[str, str]) -> Iterator[None]:
+    """The same for as long as it is needed: afterwards the variables are as they were."""
+    before = {name: os.environ.get(name) for name in told}
+    os.environ.update(told)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def inherited_environment() -> dict[str, str]:

@@ -19,6 +19,9 @@ from chromium import LIMIT_S, end_session, quiet_options, require_chromium
 
 _READ = 1 << 16
 _HIGH = 10
+_SHIFT = 8
+# Keys that do something: their codes, and the characters that go with them.
+_CODES = {"Tab": (9, ""), "Enter": (13, "\r"), "Escape": (27, ""), " ": (32, " ")}
 
 
 class Browser:
@@ -30,7 +33,7 @@ class Browser:
         self._buffer = b""
         self._session: str | None = None
         self.heard: list[dict[str, Any]] = []
-        """What the browser said without being asked: console, exceptions, requests."""
+        """What the browser said without being asked: console, exceptions, requests, dialogs."""
 
     def open(self, page: Path, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
         """Load a page in a window of this size, and wait until its scripts have run."""
@@ -48,19 +51,25 @@ class Browser:
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Ask for something, and bring the answer."""
-        self._number += 1
-        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
-        if self._session is not None:
-            message["sessionId"] = self._session
-        os.write(self._writing, json.dumps(message).encode() + b"\0")
+        number = self._send(method, parameters)
         deadline = time.monotonic() + LIMIT_S
         while True:
             said = self._next(deadline)
-            if said.get("id") == self._number:
+            if said.get("id") == number:
                 assert "error" not in said, (method, said["error"])
                 return said["result"]
             if "method" in said:
                 self.heard.append(said)
+            if said.get("method") == "Page.javascriptDialogOpening":  # it would hold up everything else
+                self._send("Page.handleJavaScriptDialog", {"accept": False})
+
+    def _send(self, method: str, parameters: dict[str, Any]) -> int:
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
+        if self._session is not None and not method.startswith("Browser."):
+            message["sessionId"] = self._session
+        os.write(self._writing, json.dumps(message).encode() + b"\0")
+        return self._number
 
     def value(self, expression: str) -> Any:
         """What an expression of the page comes to; promises are waited for."""
@@ -75,6 +84,15 @@ class Browser:
             assert time.monotonic() < deadline, f"still not so: {condition}"
             time.sleep(0.05)
 
+    def box(self, selector: str) -> dict[str, float]:
+        """Where something is in the window, scrolled to: its middle, its corner and its size."""
+        return self.value(
+            f"(() => {{ const place = document.querySelector({selector!r}); place.scrollIntoView({{block: 'center'}});"
+            "const box = place.getBoundingClientRect();"
+            "return {x: box.left + box.width / 2, y: box.top + box.height / 2, left: box.left, top: box.top, "
+            "width: box.width, height: box.height}; })()"
+        )
+
     def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
         """mouseMoved, mousePressed, mouseReleased or mouseWheel at a place of the window."""
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
@@ -85,11 +103,36 @@ class Browser:
             for kind in ("mousePressed", "mouseReleased"):
                 self.mouse(kind, x, y, button="left", clickCount=count)
 
-    def key(self, name: str) -> None:
+    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        """Press the left button at one place and release it at another."""
+        self.mouse("mousePressed", *start, button="left", clickCount=1)
+        for part in (0.5, 1.0):
+            x, y = (a + part * (b - a) for a, b in zip(start, end, strict=True))
+            self.mouse("mouseMoved", x, y, button="left", buttons=1)
+        self.mouse("mouseReleased", *end, button="left", clickCount=1)
+
+    def key(self, name: str, *, shift: bool = False) -> None:
         """Press and release a key."""
-        text = {"text": name} if len(name) == 1 else {}
-        self.call("Input.dispatchKeyEvent", type="keyDown", key=name, **text)
-        self.call("Input.dispatchKeyEvent", type="keyUp", key=name)
+        code, text = _CODES.get(name, (0, name if len(name) == 1 else ""))
+        more = {"windowsVirtualKeyCode": code, "code": name} if code else {}
+        modifiers = _SHIFT if shift else 0
+        typed = {"text": text} if text else {}
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=name, modifiers=modifiers, **more, **typed)
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=name, modifiers=modifiers, **more)
+
+    def saved(self, folder: Path, act: str, name: str) -> bytes:
+        """The file of this name that an expression of the page makes the browser save."""
+        self.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder), eventsEnabled=True)
+        self.value(f"{act}; 0")
+        deadline = time.monotonic() + LIMIT_S
+        while not (folder / name).is_file():
+            assert time.monotonic() < deadline, f"{name} was not saved; there is {[p.name for p in folder.iterdir()]}"
+            time.sleep(0.05)
+        return (folder / name).read_bytes()
+
+    def paper(self) -> bytes:
+        """The page as PDF, printed with its backgrounds left out as browsers do."""
+        return base64.b64decode(self.call("Page.printToPDF", preferCSSPageSize=True)["data"])
 
     def picture(self, path: Path, clip: dict[str, float] | None = None) -> None:
         """Save what the window shows, or a part of the page."""
@@ -97,7 +140,7 @@ class Browser:
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png", **part)["data"]))
 
     def complaints(self) -> list[dict[str, Any]]:
-        """Errors and warnings of the console, exceptions, and requests for anything but the page and its own data."""
+        """Errors and warnings of the console, exceptions, dialogs, requests for anything but the page and its data."""
         self.value("0")
         wrong = []
         for said in self.heard:
@@ -108,7 +151,7 @@ class Browser:
                     wrong.append(said)
             elif said["method"] == "Runtime.consoleAPICalled":
                 wrong += [said] if parameters["type"] in ("error", "warning") else []
-            elif said["method"] in ("Runtime.exceptionThrown", "Log.entryAdded"):
+            elif said["method"] in ("Runtime.exceptionThrown", "Log.entryAdded", "Page.javascriptDialogOpening"):
                 wrong.append(said)
         return wrong
 

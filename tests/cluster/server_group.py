@@ -86,15 +86,19 @@ def member(number: int, port: int, pipe: Connection) -> None:
     torch.set_num_threads(1)
     store = dist.TCPStore("127.0.0.1", port, SIZE, is_master=number == 0)
     dist.init_process_group("gloo", store=store, rank=number, world_size=SIZE)
+    import cases
+
     while True:
         try:
             case, arguments = pipe.recv()
         except EOFError:
             os._exit(0)
         try:
-            pipe.send((True, CASES[case](number, **arguments)))
+            answer = True, CASES[case](number, **arguments)
         except BaseException:
-            pipe.send((False, f"process {number}:\n{traceback.format_exc()}"))
+            answer = False, f"process {number}:\n{traceback.format_exc()}"
+        cases.over()
+        pipe.send(answer)
 
 
 def train(
@@ -120,7 +124,7 @@ def train(
     _, manifest = cases.session(0, ranks, f"{folder}/told-{number}", data, settings)
     point = manifest.point
     me = replace(cases.identity(number, point.processes), rank=number, size=point.processes)
-    one = Session(me, cases.RunFolder(Path(folder)), manifest, time.monotonic_ns())
+    one = cases.kept(Session(me, cases.RunFolder(Path(folder)), manifest, time.monotonic_ns()))
     watching = watch_collectives(one._recorder)
     if point.role(number) != "rank":
         facts = one.serve()

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_NEEDS = re.compile(r"<!-- needs: (.+) -->\n\Z")
 _NAME = re.compile(r"# ([\w./-]+\.(?:py|toml))\n")
 _INLINE = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
@@ -24,12 +25,15 @@ _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block; `file` is the name in its first line, where it is a file of the reader's."""
+    """A fenced block of a page."""
 
     page: Path
     language: str
     text: str
     file: str | None
+    """The name in its first line, where it is a file of the reader's."""
+    needs: str = ""
+    """What no test machine has, by the mark above it: its commands are not run."""
 
     def __str__(self) -> str:
         return f"{self.page.name}:{self.file or self.text.split(chr(10), 1)[0]}"
@@ -39,10 +43,12 @@ def blocks(*languages: str) -> list[Block]:
     """The fenced blocks of all pages in some languages."""
     found = []
     for page in PAGES:
-        for language, text in _FENCE.findall(page.read_text(encoding="utf-8")):
+        whole = page.read_text(encoding="utf-8")
+        for fence in _FENCE.finditer(whole):
+            language, text = fence.groups()
             if language in languages:
-                name = _NAME.match(text)
-                found.append(Block(page, language, text, name[1] if name else None))
+                name, needs = _NAME.match(text), _NEEDS.search(whole[: fence.start()])
+                found.append(Block(page, language, text, name[1] if name else None, needs[1] if needs else ""))
     return found
 
 
@@ -58,13 +64,19 @@ def links() -> Iterator[tuple[Path, str]]:
             yield page, target
 
 
-def shell_lines() -> Iterator[tuple[Path, list[str]]]:
+def commands() -> Iterator[tuple[Block, list[str]]]:
     """Every command in a shell block, as words, without comments and redirections."""
     for block in blocks("sh"):
         for line in block.text.splitlines():
             words = shlex.split(line, comments=True)
             if words:
-                yield block.page, words[: words.index(">")] if ">" in words else words
+                yield block, words[: words.index(">")] if ">" in words else words
+
+
+def shell_lines() -> Iterator[tuple[Path, list[str]]]:
+    """Every command in a shell block, with its page."""
+    for block, words in commands():
+        yield block.page, words
 
 
 def inline_commands(program: str) -> Iterator[tuple[Path, list[str]]]:

@@ -9,7 +9,7 @@ import pytest
 from doc_pages import names, section
 
 from paceline.analyze.changes.two_samples import difference, least_p
-from paceline.records.changes import Change, Changes, Compared, Difference, MessageChange, Part, Versus
+from paceline.records.changes import Change, Changes, Compared, Difference, MessageChange, Part, SideFigures, Versus
 from paceline.records.results import Interval
 
 
@@ -25,9 +25,10 @@ def rows(table: int) -> dict[str, str]:
 
 
 def test_every_key_is_documented_and_no_other() -> None:
-    whole, change, figure = rows(0), rows(1), rows(2)
-    assert sorted(whole) == sorted([*keys(Changes), "slower"])
+    whole, change, side, figure = rows(0), rows(1), rows(2), rows(3)
+    assert sorted(whole) == sorted([*keys(Changes), "more", "figures", "page", "slower"])
     assert sorted(change) == keys(Change)
+    assert sorted(side) == keys(SideFigures)
     assert sorted(figure) == keys(Versus)
     for told, cls in (
         (whole["b"], Compared),

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import io
 import re
+import resource
 import shlex
-import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -34,6 +33,7 @@ SURFACE = {
         "--launcher",
         "--site",
         "--repeats",
+        "--size",
         "--set",
         "--out",
         "--budget",
@@ -84,16 +84,18 @@ SURFACE = {
         "--fresh",
         "--json",
     ],
-    "report": ["DIR", "--target", "--margin", "--json"],
+    "watch": ["DIR", "--every", "--once", "--json"],
+    "report": ["DIR", "--target", "--margin", "--format", "--figures", "--width", "--json"],
     "trace": ["DIR", "--point", "--run", "--top", "--matrix", "--json"],
     "export": ["DIR", "--format", "--out", "--point", "--run", "--force", "--json"],
-    "compare": ["A", "B", "--fail-if-slower", "--json"],
+    "compare": ["A", "B", "MORE", "--out", "--fail-if-slower", "--json"],
     "data list": ["--json"],
     "data fetch": ["NAME", "--image-size", "--test", "--damaged", "--json"],
     "data check": ["NAME", "--image-size", "--test", "--damaged", "--json"],
     "data show": ["NAME", "--image-size", "--test", "--damaged", "--json"],
     "models": ["NAME", "--shape", "--classes", "--set", "--json"],
     "doctor": ["--site", "--json"],
+    "completion": ["SHELL", "--json"],
 }
 
 ALL = [
@@ -108,6 +110,7 @@ ALL = [
     "StorageError",
     "StudyFileError",
     "__version__",
+    "open_results",
     "study",
 ]
 
@@ -138,7 +141,8 @@ def all_help() -> str:
 
 
 def examples(text: str) -> list[str]:
-    return re.findall(r"^    (paceline .*?)(?: {3,}.*)?$", text, flags=re.MULTILINE)
+    """Commands, without what a shell does with their output."""
+    return re.findall(r"^    (paceline .*?)(?: {3,}.*| > .*)?$", text, flags=re.MULTILINE)
 
 
 def test_the_public_names_are_these() -> None:
@@ -180,13 +184,15 @@ def test_the_examples_of_the_overview_can_be_given() -> None:
         app().parse_args(shlex.split(command)[1:], print_error=False, exit_on_error=False)
 
 
-def test_help_takes_less_than_a_third_of_a_second() -> None:
+def test_help_takes_less_than_a_third_of_a_second_of_a_core() -> None:
+    """Of processor time, the best of a few: how long a busy machine lets it wait says nothing about it."""
     times_s = []
-    for _ in range(7):
-        started_at = time.perf_counter()
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-m", "paceline", "--help"], check=True, stdout=subprocess.DEVNULL)
-        times_s.append(time.perf_counter() - started_at)
-    assert min(times_s) < 0.3, f"best {min(times_s):.2f} s, median {statistics.median(times_s):.2f} s"
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times_s.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(times_s) < 0.3, times_s
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -40,6 +40,23 @@ def leave() -> None:
     mpi.leave()
 
 
+_sessions: list[Session] = []
+
+
+def kept(one: Session) -> Session:
+    """The same, to be ended by `over`."""
+    _sessions.append(one)
+    return one
+
+
+def over() -> None:
+    """End the threads that sessions have started: each looks at all the others every second."""
+    while _sessions:
+        one = _sessions.pop()
+        one._counters.close()
+        one._recorder._over.set()
+
+
 class Stopped(Exception):
     """The run was stopped by the test."""
 
@@ -91,7 +108,7 @@ def session(rank: int, size: int, folder: str, data: str, settings: dict[str, An
         launched_at_ns=time.monotonic_ns(),
         launched_at="",
     )
-    return Session(identity(rank, size), RunFolder(Path(folder)), manifest, time.monotonic_ns()), manifest
+    return kept(Session(identity(rank, size), RunFolder(Path(folder)), manifest, time.monotonic_ns())), manifest
 
 
 def train(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any], stop_at: int = 0) -> dict:

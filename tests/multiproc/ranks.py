@@ -142,9 +142,11 @@ def member(rank: int, size: int, port: int, pipe: Connection) -> None:
             cases.leave()
             os._exit(0)
         try:
-            pipe.send((True, getattr(cases, case)(rank, size, **arguments)))
+            answer = True, getattr(cases, case)(rank, size, **arguments)
         except BaseException:
-            pipe.send((False, f"rank {rank} of {size}:\n{traceback.format_exc()}"))
+            answer = False, f"rank {rank} of {size}:\n{traceback.format_exc()}"
+        cases.over()
+        pipe.send(answer)
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import inspect
 import json
 import subprocess
@@ -15,7 +16,7 @@ from pyarrow import parquet
 import paceline
 from finished_study import finished_study
 from paceline import api
-from paceline.errors import FolderError, RunError, StudyFileError
+from paceline.errors import FolderError, RequestError, RunError, StudyFileError
 from paceline.report.rows import COLUMNS
 
 
@@ -61,7 +62,7 @@ def test_study_can_be_called_whatever_was_imported_before(first: str) -> None:
 
 
 def test_study_shows_its_own_signature() -> None:
-    names = "source out ranks hosts strategy launcher site repeats set budget force fresh"
+    names = "source out ranks hosts strategy launcher site repeats set size budget force fresh"
     assert list(inspect.signature(paceline.study).parameters) == names.split()
 
 
@@ -81,6 +82,16 @@ def test_the_table_has_a_line_per_point_and_the_dictionary_the_same_figures(fini
     assert [point["speedup"]["median"] for point in points] == [1.0, 2.0]
     assert json.loads(json.dumps(finished.to_dict(), allow_nan=False))["study"] == "instant"
     assert str(finished) == finished.table()
+
+
+def test_a_data_frame_has_a_row_per_point_or_says_what_it_needs(finished: api.Results) -> None:
+    if importlib.util.find_spec("pandas") is None:
+        with pytest.raises(RequestError, match="needs pandas") as refused:
+            finished.to_pandas()
+        assert "results.csv" in refused.value.right
+        return
+    frame = finished.to_pandas()
+    assert list(frame.columns) == list(COLUMNS) and list(frame["ranks"]) == [1, 2]
 
 
 def test_the_ledger_sums_to_the_median_run(finished: api.Results) -> None:

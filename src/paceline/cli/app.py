@@ -41,6 +41,11 @@ VERBS = {
         "[OPTIONS] -- SCRIPT [ARGUMENTS]",
         "Run any PyTorch script on N ranks, and show where its time goes.",
     ),
+    "watch": (
+        "paceline.cli.watch:watch",
+        "DIR [OPTIONS]",
+        "Watch a study while it runs, from another shell.",
+    ),
     "report": (
         "paceline.cli.report:report",
         "DIR [OPTIONS]",
@@ -54,12 +59,12 @@ VERBS = {
     "export": (
         "paceline.cli.export:export",
         "DIR --format NAME [OPTIONS]",
-        "Write the trace of one run for Perfetto, tables or simulators.",
+        "Write a run's trace, or all runs, for Perfetto, TensorBoard, MLflow, ...",
     ),
     "compare": (
         "paceline.cli.compare:compare",
-        "A B [OPTIONS]",
-        "What changed between two studies or two runs, and whether it is real.",
+        "A B [MORE] [OPTIONS]",
+        "What changed between studies or runs, and whether it is real.",
     ),
     "data": ("paceline.cli.data:app", "", "List, fetch and check data sets."),
     "models": (
@@ -72,7 +77,14 @@ VERBS = {
         "[--site NAME] [--json]",
         "What this machine has for training, and what is wrong with it.",
     ),
+    "completion": (
+        "paceline.cli.completion:completion",
+        "SHELL [--json]",
+        "Let a shell complete verbs, options, studies and folders.",
+    ),
 }
+_COMPLETE = "__complete"
+"""What the scripts of `paceline completion` say first when they ask for names."""
 
 _INTRODUCTION = "Paceline: how training on more than one process scales, where the time goes, and what it costs."
 
@@ -110,7 +122,7 @@ def _run(arguments: list[str], console: Console) -> int:
         return 0
     if arguments[0] in ("--help", "-h", "help"):
         arguments = [*arguments[1:], "--help"]
-    if arguments[0] not in VERBS:
+    if arguments[0] not in (*VERBS, _COMPLETE):
         raise _unknown(arguments[0])
     from cyclopts import CycloptsError
 

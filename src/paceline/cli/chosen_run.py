@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from paceline.cli import completers
 from paceline.cli.options import strict_int
 from paceline.errors import FolderError, RequestError, StorageError
 from paceline.records.folder import RunFolder, StudyFolder
@@ -17,7 +18,14 @@ if TYPE_CHECKING:
     from paceline.records.anatomy import RunTrace
     from paceline.records.run import RunResult
 
-Folder = Annotated[Path, Parameter(name="DIR", help="The folder of a run, or of a study such as runs/mnist-scaling.")]
+Folder = Annotated[
+    Path,
+    Parameter(
+        name="DIR",
+        completer=completers.study_folders,
+        help="The folder of a run, or of a study such as runs/mnist-scaling.",
+    ),
+]
 PointName = Annotated[
     str | None,
     Parameter(
@@ -125,7 +133,11 @@ def _of_point(runs: Sequence[_Traced], name: str | None) -> list[_Traced]:
     if len(points) == 1:
         return found
     what = f"--point {name} could be {' or '.join(points)}." if points else f"There is no point {name!r} with spans."
-    raise RequestError(what, right=f"Points: {', '.join(dict.fromkeys(run.point_id for run in runs))}.")
+    raise RequestError(
+        what,
+        right=f"Points: {', '.join(dict.fromkeys(run.point_id for run in runs))}.",
+        next=f"For example: --point {runs[0].point_id}",
+    )
 
 
 def _of_run(runs: Sequence[_Traced], number: int | None) -> _Traced:
@@ -140,6 +152,7 @@ def _of_run(runs: Sequence[_Traced], number: int | None) -> _Traced:
         raise RequestError(
             f"There is no run {number} of {runs[0].point_id} with spans.",
             right=f"Runs: {', '.join(str(run.number) for run in runs)}.",
+            next=f"For example: --point {runs[0].point_id} --run {runs[0].number}",
         )
     return found
 

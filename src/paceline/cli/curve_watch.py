@@ -8,12 +8,11 @@ a short run is missed. Each fault of a run is said once.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
-from dataclasses import fields
 from pathlib import Path
 
 from paceline.analyze.learning.faults import dead, diverged
+from paceline.records.curves import read_epochs
 from paceline.records.run import Epoch
 
 
@@ -34,7 +33,7 @@ class CurveWatch:
         if written_at_ns is None or written_at_ns == self._read_at_ns:
             return []
         self._read_at_ns = written_at_ns
-        return self.faults(_epochs(self._path))
+        return self.faults(read_epochs(self._path))
 
     def faults(self, epochs: Iterable[Epoch]) -> list[str]:
         """Faults, each in a sentence without its end, in those epochs of a run that were not looked at yet."""
@@ -55,26 +54,3 @@ def _written_at_ns(path: Path) -> int | None:
         return path.stat().st_mtime_ns
     except OSError:
         return None
-
-
-def _epochs(path: Path) -> list[Epoch]:
-    """The lines of a curves file; none where it is gone again or not what it was."""
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            return [_epoch(line) for line in csv.DictReader(file)]
-    except (OSError, ValueError, KeyError, TypeError):
-        return []  # it is only looked at on the way: the run's result says what there is to say
-
-
-def _epoch(line: dict[str, str]) -> Epoch:
-    """A line as a record; columns of others are left alone."""
-    values: dict[str, object] = {}
-    for field in fields(Epoch):
-        text = line.get(field.name)
-        if field.name in ("epoch", "step", "samples"):
-            values[field.name] = int(line[field.name])
-        elif field.name == "phase" or text is None:
-            continue  # neither is asked for here
-        else:
-            values[field.name] = text == "True" if text in ("True", "False") else float(text) if text else None
-    return Epoch(**values)  # pyright: ignore[reportArgumentType]

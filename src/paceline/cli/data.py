@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from paceline.cli import completers
 from paceline.cli.console import Console, grid
 from paceline.cli.options import Json
 from paceline.units import count_text, percent_text
@@ -17,7 +19,11 @@ if TYPE_CHECKING:
     from paceline.records.study import DataSettings
 
 Name = Annotated[
-    str, Parameter(help="A data set of the list, or a path: an .npz file, a folder of IDX files or of images.")
+    str,
+    Parameter(
+        completer=completers.names("dataset"),
+        help="A data set of the list, or a path: an .npz file, a folder of IDX files or of images.",
+    ),
 ]
 ImageSize = Annotated[
     int | None,
@@ -69,6 +75,7 @@ def list_(*, as_json: Json = False) -> None:
     rows = [(s.name, "yes" if s.cached else "no", s.description, s.source or "–") for s in states]
     console.result(grid(["Data set", "Here", "What it is", "Source"], rows))
     console.result("\nYour own: an .npz file, or a folder of IDX files or of images, named in the study file.")
+    console.result("Next    Fetch one: paceline data fetch mnist")
 
 
 @app.command(sort_key=2, usage="paceline data fetch NAME [OPTIONS]")
@@ -95,6 +102,7 @@ def fetch(
     console = Console.standard()
     settings = _settings(name, image_size, test, damaged)
     _show(console, prepare(settings, base=Path.cwd(), say=console.say), "Ready", as_json)
+    _follow(console, name, as_json)
 
 
 @app.command(sort_key=3, usage="paceline data check NAME [OPTIONS]")
@@ -116,8 +124,9 @@ def check(
     """
     from paceline.data.store import check as check_cached
 
-    settings = _settings(name, image_size, test, damaged)
-    _show(Console.standard(), check_cached(settings, base=Path.cwd()), "Sound", as_json)
+    console, settings = Console.standard(), _settings(name, image_size, test, damaged)
+    _show(console, check_cached(settings, base=Path.cwd()), "Sound", as_json)
+    _follow(console, name, as_json)
 
 
 @app.command(sort_key=4, usage="paceline data show NAME [OPTIONS]")
@@ -147,16 +156,23 @@ def show(
     if as_json:
         return
     dataset = found.dataset
-    if dataset.train_counts is None or dataset.test_counts is None:
-        return
     names = dataset.class_names or tuple(map(str, range(dataset.classes)))
     rows = [
         (str(label), name, count_text(train), percent_text(train / dataset.train), count_text(test_count))
         for label, (name, train, test_count) in enumerate(
-            zip(names, dataset.train_counts, dataset.test_counts, strict=True)
+            zip(names, dataset.train_counts or (), dataset.test_counts or (), strict=False)
         )
     ]
-    console.result("\n" + grid(["Label", "Class", "To train", "Share", "To test"], rows))
+    if rows:
+        console.result("\n" + grid(["Label", "Class", "To train", "Share", "To test"], rows))
+    _follow(console, name, as_json)
+
+
+def _follow(console: Console, name: str, as_json: bool) -> None:
+    """Print the next command."""
+    if not as_json:
+        following = shlex.join(["paceline", "study", "my-study.toml", "--set", f"data.dataset={name}"])
+        console.result(f"Next    Train on it: {following}")
 
 
 def _settings(name: str, image_size: int | None, test: float, damaged: str) -> DataSettings:

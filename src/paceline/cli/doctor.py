@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from paceline.cli import completers
 from paceline.cli.console import Console
 from paceline.cli.options import Json
 
@@ -22,7 +24,12 @@ def doctor(
     *,
     site: Annotated[
         str | None,
-        Parameter(name="--site", metavar="NAME", help="Check this site profile, and start two ranks under it."),
+        Parameter(
+            name="--site",
+            metavar="NAME",
+            completer=completers.sites,
+            help="Check this site profile, and start two ranks under it.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -61,7 +68,8 @@ def doctor(
     if as_json:
         console.json({"version": __version__, "ready": not wrong, "checks": [plain(check) for check in found]})
     else:
-        console.result(f"{bad}{', '.join(wrong)}." if wrong else good)
+        again = f"paceline doctor{f' --site {shlex.quote(site)}' if site else ''}"
+        console.result(f"{bad}{', '.join(wrong)}.\nThen look again: {again}" if wrong else good)
     return 1 if wrong else 0
 
 

@@ -1,4 +1,4 @@
-"""`paceline export DIR --format NAME`: the trace of one run in a format that other programs read."""
+"""`paceline export DIR --format NAME`: a run's trace, or a study's runs, in a format that other programs read."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 from cyclopts import Parameter
 
+from paceline.cli import completers
 from paceline.cli.chosen_run import Folder, PointName, RunNumber, read_chosen
 from paceline.cli.console import Console
 from paceline.cli.options import Json
@@ -22,7 +23,12 @@ if TYPE_CHECKING:
 
 Format = Annotated[
     str,
-    Parameter(name="--format", metavar="NAME", help="chrome, parquet, csv or chakra; see docs/trace.md for each."),
+    Parameter(
+        name="--format",
+        metavar="NAME",
+        completer=completers.choices("chrome", "parquet", "csv", "chakra", "tensorboard", "mlflow"),
+        help="chrome, parquet, csv, chakra (docs/trace.md), tensorboard or mlflow (docs/tracking.md).",
+    ),
 ]
 Target = Annotated[
     Path | None,
@@ -63,22 +69,28 @@ def export(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Write the trace of one run in a format that other programs read.
+    """Write the trace of one run, or the learning curves of all runs, in a format that other programs read.
 
     chrome is Trace Event JSON for Perfetto; parquet and csv are one table of every rank's spans; chakra is one
     MLCommons execution trace for each rank. All are on one time line. Of a study it is the median run of the point
-    with the most ranks. A file that is there already is kept, unless --force is given.
+    with the most ranks. tensorboard and mlflow take every finished run, with its settings and its curves. What is
+    there already is kept, unless --force is given.
 
     For example:
 
         paceline export runs/digits --format chrome --out digits.json.gz
-        paceline export runs/digits --format parquet
+        paceline export runs/digits --format tensorboard --out logs
+        paceline export runs/digits --format mlflow --force
     """
+    from paceline.cli.tracking import TRACKERS, export_runs
     from paceline.records.codec import whole_file
 
+    console = Console.standard()
+    if format in TRACKERS:
+        export_runs(folder, format, out, point, run, console, force=force, as_json=as_json)
+        return
     if format not in FORMATS:
         raise _unknown(format)
-    console = Console.standard()
     target = _target(format, out)
     read = read_chosen(folder, point, run, console.say)
     # As the readers of Chakra traces expect them: trace.0.et, trace.1.et, ...
@@ -150,7 +162,13 @@ def _refuse_existing(files: list[Path]) -> None:
 
 def _unknown(format: str) -> RequestError:
     from paceline.catalog import nearest
+    from paceline.cli.tracking import TRACKERS
 
-    near = nearest(format, list(FORMATS))
+    formats = [*FORMATS, *TRACKERS]
+    near = nearest(format, formats)
     hint = f" Did you mean {near!r}?" if near else ""
-    return RequestError(f"There is no format called {format!r}.{hint}", right=f"Formats: {', '.join(FORMATS)}.")
+    return RequestError(
+        f"There is no format called {format!r}.{hint}",
+        right=f"Formats: {', '.join(formats)}.",
+        next="See: paceline export --help",
+    )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from paceline.cli import completers
 from paceline.cli.console import Console, grid
 from paceline.cli.options import Count, Json, whole_numbers
 from paceline.errors import RequestError
@@ -20,7 +22,11 @@ if TYPE_CHECKING:
 
 def models(
     name: Annotated[
-        str | None, Parameter(help="A model of the list, or your own: my_file.py:build; without it, the list is shown.")
+        str | None,
+        Parameter(
+            completer=completers.names("model"),
+            help="A model of the list, or your own: my_file.py:build; without it, the list is shown.",
+        ),
     ] = None,
     /,
     *,
@@ -62,12 +68,17 @@ def models(
 
         console.json(plain(found))
     else:
-        console.result(_layers_text(found))
+        following = shlex.join(["paceline", "train", "my-study.toml", "--set", f"model.name={name}"])
+        console.result(f"{_layers_text(found).rstrip()}\n\nNext    Train it: {following}")
 
 
 def _summary(name: str, shape: tuple[int, int, int], classes: int, options: list[str]) -> ModelSummary:
     if classes < 1:
-        raise RequestError(f"--classes {classes} is impossible.", right="A model tells at least 1 class.")
+        raise RequestError(
+            f"--classes {classes} is impossible.",
+            right="A model tells at least 1 class.",
+            next="See: paceline models --help",
+        )
     given = dict(_option(text) for text in options)
     file = _model_file(name)
     from paceline.train.models.summary import summary  # imports torch: after all that can be refused without it
@@ -93,6 +104,7 @@ def _image_shape(text: str) -> tuple[int, int, int]:
         raise RequestError(
             f"--shape {text!r} is not the shape of an image.",
             right="Height, width and channels, each at least 1: --shape 28,28,1",
+            next="See: paceline models --help",
         )
     return (sizes[0], sizes[1], sizes[2])
 
@@ -103,7 +115,11 @@ def _option(text: str) -> tuple[str, Any]:
 
     key, found, value = text.partition("=")
     if not found or not key.strip():
-        raise RequestError(f"--set {text!r} is not KEY=VALUE.", right="For example: --set layers=3")
+        raise RequestError(
+            f"--set {text!r} is not KEY=VALUE.",
+            right="For example: --set layers=3",
+            next="See the options of each model: docs/study-file.md",
+        )
     return key.strip(), toml_or_text(value)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter, Token
 
+from paceline.cli import completers
 from paceline.errors import RequestError
 
 Json = Annotated[
@@ -19,7 +20,13 @@ Json = Annotated[
         help="Print one JSON object on standard output and nothing else.",
     ),
 ]
-Source = Annotated[str, Parameter(help="Name of a shipped study (see `paceline studies`), or a file such as my.toml.")]
+Source = Annotated[
+    str,
+    Parameter(
+        completer=completers.studies,
+        help="Name of a shipped study (see `paceline studies`), or a file such as my.toml.",
+    ),
+]
 Overrides = Annotated[
     list[str] | None,
     Parameter(
@@ -29,11 +36,23 @@ Overrides = Annotated[
         help="Override a value of the study file, such as train.lr=0.01; may be given again and again.",
     ),
 ]
-Strategy = Annotated[str | None, Parameter(metavar="NAME", help="How ranks share the work: ddp, flat, ...")]
-Launcher = Annotated[str | None, Parameter(metavar="NAME", help="What starts the ranks: local, mpi, slurm, ...")]
+Strategy = Annotated[
+    str | None,
+    Parameter(metavar="NAME", completer=completers.names("strategy"), help="How ranks share the work: ddp, flat, ..."),
+]
+Launcher = Annotated[
+    str | None,
+    Parameter(
+        metavar="NAME", completer=completers.names("launcher"), help="What starts the ranks: local, mpi, slurm, ..."
+    ),
+]
 Site = Annotated[
     str | None,
-    Parameter(metavar="NAME", help="Site profile that fills in what the study leaves open: launcher, partition, ..."),
+    Parameter(
+        metavar="NAME",
+        completer=completers.sites,
+        help="Site profile that fills in what the study leaves open: launcher, partition, ...",
+    ),
 ]
 Force = Annotated[
     bool,
@@ -66,6 +85,7 @@ def strict_int(_: Any, tokens: Sequence[Token]) -> int:
         raise RequestError(
             f"{tokens[0].keyword} {tokens[0].value} is not a whole number.",
             right=f"For example: {tokens[0].keyword} 2",
+            next="See the help of the verb, such as: paceline study --help",
         ) from None
 
 
@@ -80,6 +100,7 @@ def whole_numbers(option: str, text: str) -> tuple[int, ...]:
         raise RequestError(
             f"{option} {text!r} is not a list of whole numbers.",
             right=f"Separate them by commas, without spaces: {option} 1,2,4",
+            next="See the help of the verb, such as: paceline study --help",
         ) from None
 
 

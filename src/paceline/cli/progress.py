@@ -100,6 +100,8 @@ class StudyProgress:
         self._study = StudyFolder(event.folder)
         for index, text in enumerate(dict.fromkeys(event.placements)):
             self._console.fact("" if index else "Placement", text)
+        for index, left_out in enumerate(event.not_run):
+            self._console.fact("" if index else "Not run", f"{left_out.label}: {left_out.reason}")
         if event.finished:
             self._console.fact("Kept", f"{event.finished} of {event.total} runs are finished from before")
 
@@ -107,7 +109,7 @@ class StudyProgress:
         """Look at the curves of this run from now on."""
         if self._study is not None:
             curves = self._study.run(event.run.point.point_id, event.run.number).curves
-            self._watch = CurveWatch(curves, self._classes)
+            self._watch = CurveWatch(curves, event.classes or self._classes)
 
     def _warn(self, event: RunProgress | RunFinished, faults: list[str]) -> None:
         for fault in faults:

@@ -169,7 +169,8 @@ def _failure(results: Results, folder: RunFolder | None) -> RunError:
     """The error of a script that failed on some rank, with where to see what it did until then."""
     what = "\n".join(results.failures.values()) or "The run was not finished."
     if folder is None or not any(folder.spans.glob("*.arrows")):
-        return RunError(what)
+        again = "Put it right and give the same command again; what can be wrong here: paceline doctor"
+        return RunError(what, next=again)
     return RunError(what, next=f"What it did until then: {shlex.join(['paceline', 'trace', str(folder.path)])}")
 
 

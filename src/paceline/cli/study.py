@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from paceline.cli import completers
 from paceline.cli.console import Console, grid
 from paceline.cli.options import (
     Count,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from paceline.cli.progress import StudyProgress
     from paceline.records.study import Study
     from paceline.studies.load import LoadedStudy
-    from paceline.studies.preview import Preview
+    from paceline.studies.preview import Preview, PreviewedPoint
 
 _MAX_SCRIPTS = 8
 """Job scripts that a terminal is shown: they differ in little."""
@@ -41,8 +42,9 @@ def study(
     study: Annotated[
         str | None,
         Parameter(
+            completer=completers.studies,
             help="Name of a shipped study (see `paceline studies`), or a file such as my.toml; mnist-scaling where not "
-            "given."
+            "given.",
         ),
     ] = None,
     /,
@@ -56,6 +58,12 @@ def study(
     launcher: Launcher = None,
     site: Site = None,
     repeats: Annotated[Count | None, Parameter(help="Runs of each point.")] = None,
+    size: Annotated[
+        str | None,
+        Parameter(
+            metavar="NAME", help="Of a study that has two: small, which is taken where not given, or full, as written."
+        ),
+    ] = None,
     overrides: Overrides = None,
     out: Out = None,
     budget: Annotated[
@@ -105,6 +113,7 @@ def study(
         site=site,
         repeats=repeats,
         set=overrides,
+        size=size,
     )
     folder = api.study_folder(loaded, out)
     if dry_run:
@@ -131,6 +140,12 @@ def _loaded(given: Sequence[str], script: str | None, **options: Any) -> LoadedS
                 right="What belongs to the script comes after --.",
                 next="For example: paceline study --script train.py --ranks 1,2 -- --epochs 3",
             )
+        if options.pop("size") is not None:
+            raise RequestError(
+                f"--size and --script {script} are both given: a script has one size.",
+                right="Two sizes are those of a study file that has [small].",
+                next="Give the script other words after --, or leave --size out.",
+            )
         return api.load_script(script, theirs, **options)
     if theirs or len(own) > 1:
         raise RequestError(
@@ -145,6 +160,7 @@ def open_study(loaded: LoadedStudy, folder: Path, console: Console) -> None:
     """Print the opening block: version, machine, study, folder."""
     from paceline import __version__
     from paceline.launch.machine import this_machine
+    from paceline.records.sizes import size_text
 
     here, study = this_machine(), loaded.study
     gpus = f", {', '.join(here.gpus)}" if here.gpus else ""
@@ -152,6 +168,8 @@ def open_study(loaded: LoadedStudy, folder: Path, console: Console) -> None:
     cores = counted(here.cores, "core")
     console.fact("Machine", f"{here.host}: {cores}, {bytes_text(here.memory_bytes)}, {here.cpu}{gpus}")
     console.fact("Study", f"{study.title or study.name}{f': {study.question}' if study.question else ''}")
+    if sized := size_text(study):
+        console.fact("Size", sized[0].upper() + sized[1:] + ".")
     for line in _chosen(study):
         console.fact("Chosen", line)
     console.fact("Folder", str(folder))
@@ -191,6 +209,8 @@ def _show_preview(loaded: LoadedStudy, folder: Path, console: Console, budget: f
         return 0
     open_study(loaded, folder, console)
     console.result(_preview_table(shown))
+    for left_out in shown.not_run:
+        console.result(f"Not run: {left_out.label}. {left_out.reason}")
     left = "" if shown.finished is None else f", {shown.runs - shown.finished} of them not finished"
     console.result(f"\n{_work_text(loaded.study, shown)}\nRuns: {shown.runs}{left}. Nothing was run.")
     console.result(_estimate_text(shown, budget))
@@ -199,6 +219,7 @@ def _show_preview(loaded: LoadedStudy, folder: Path, console: Console, budget: f
         console.result(f"\nJob script, {label}:\n\n{script.rstrip()}")
     if len(scripts) > _MAX_SCRIPTS:
         console.result(f"\n{len(scripts) - _MAX_SCRIPTS} more job scripts are shown with --json.")
+    console.result("\nNext    Run it: the same command without --dry-run.")
     return 0
 
 
@@ -213,13 +234,18 @@ def _work_text(study: Study, shown: Preview) -> str:
 
 def _preview_table(shown: Preview) -> str:
     """A line per point: its ranks, what the study varies, its steps, what is finished, what it would take, where."""
+    from paceline.report.tables import factor_heading
+
     factors, script = list(shown.study.vary), shown.study.script is not None
-    numbers = [*([] if script else ["batch per rank", "steps per epoch"]), "finished", "rank-hours"]
-    header = ["ranks", *(path.split(".", 1)[1].replace("_", " ") for path in factors), *numbers, "placement"]
+    models = len({point.parameters for point in shown.points}) > 1
+    work = [*(["parameters"] if models else []), "batch per rank", "steps per epoch"]
+    numbers = [*([] if script else work), "finished", "rank-hours"]
+    header = ["ranks", *map(factor_heading, factors), *numbers, "placement"]
     rows = [
         (
             str(point.ranks),
-            *("–" if point.factors[path] is None else str(point.factors[path]) for path in factors),
+            *("–" if point.factors[path] is None else _shown(path, point) for path in factors),
+            *([count_text(point.parameters)] if models else []),
             *([] if script else [f"{point.batch_per_rank:g}", count_text(point.steps_per_epoch)]),
             f"{'–' if point.finished is None else point.finished} of {shown.study.run.repeats}",
             number_text(point.rank_h, 2),
@@ -229,6 +255,12 @@ def _preview_table(shown: Preview) -> str:
     ]
     first = 1 + len(factors)
     return grid(header, rows, right=(0, *range(first, first + len(numbers))))
+
+
+def _shown(path: str, point: PreviewedPoint) -> str:
+    from paceline.records.study import shown_value
+
+    return str(shown_value(path, point.factors[path]))
 
 
 def _estimate_text(shown: Preview, budget: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,7 +53,9 @@ def trace(
     from paceline.report.trace_text import render
 
     if top < 1:
-        raise RequestError(f"--top {top} leaves nothing to show.", right="For example: --top 20")
+        raise RequestError(
+            f"--top {top} leaves nothing to show.", right="For example: --top 20", next="See: paceline trace --help"
+        )
     console = Console.standard()
     read = read_chosen(folder, point, run, console.say)
     found, lost_to, slow, cpu = _analysed(read)
@@ -71,7 +74,9 @@ def trace(
         width=console.width,
         color=console.color,
     )
-    console.result(shown)
+    chosen = [*(("--point", point) if point else ()), *(("--run", str(run)) if run else ())]
+    following = shlex.join(["paceline", "export", str(folder), *chosen, "--format", "chrome"])
+    console.result(f"{shown}\nNext    See every span in Perfetto: {following}")
 
 
 def _analysed(read: RunTrace) -> tuple[Anatomy, dict[str, float], tuple[Suspect, ...], CpuTimes | None]:

@@ -69,7 +69,10 @@ def train(
         except KeyboardInterrupt:
             return interrupted("train", folder, progress, console)
     if progress.result is None:
-        raise RunError("\n".join(results.failures.values()) or "The run was not finished.")
+        raise RunError(
+            "\n".join(results.failures.values()) or "The run was not finished.",
+            next=f"The logs of the ranks are in {folder}; the same command starts it again.",
+        )
     _show(results, progress.result, study, console, as_json=as_json)
     return 0
 

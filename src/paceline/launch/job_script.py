@@ -203,7 +203,7 @@ def _label(name: str) -> str:
 
 def _threads(point: Point) -> int:
     """Cores of one process: SLURM gives every task the same."""
-    return max(point.threads, point.options.get("server_threads", 1))
+    return max(point.cores or point.threads, point.options.get("server_threads", 1))
 
 
 def _signal(settings: LaunchSettings) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 from paceline.errors import RequestError
 from paceline.launch import machine
@@ -42,15 +43,21 @@ def placement_here(point: Point, processes: range) -> Placement:
 def placement_of(
     point: Point, processes: range, *, processors: Sequence[Processor], quota: float | None, can_pin: bool
 ) -> Placement:
-    """Where those processes of a point go that run on one host, each with the threads of its role."""
-    return placement(
+    """Where those processes of a point go that run on one host, each with the threads of its role, or cores of its own.
+
+    A rank that is kept to fewer cores than it has threads is oversubscribed, as it was asked for.
+    """
+    found = placement(
         sum(point.role(process) == "rank" for process in processes),
         [roles.cores(point, process) for process in processes],
         pin=point.pin,
         processors=processors,
         quota=quota,
         can_pin=can_pin,
+        unit="thread" if point.cores is None else "core",
     )
+    narrow = point.cores is not None and point.cores < point.threads
+    return replace(found, oversubscribed=True) if narrow else found
 
 
 def placement(
@@ -61,17 +68,20 @@ def placement(
     processors: Sequence[Processor],
     quota: float | None,
     can_pin: bool,
+    unit: str = "thread",
 ) -> Placement:
     """Where `ranks` of `threads` each go, given the logical cores in order of preference.
 
     Or the threads of every process in turn: what comes after the ranks is a server, or a coordinator where it has 0.
+    `unit` is what they are: threads that get a core each, or cores.
     """
     each = (threads,) * ranks if isinstance(threads, int) else tuple(threads)
     wanted = sum(each)
     usable = usable_count(len(processors), quota)
-    text = f"{_processes(ranks, each)} on {_machine_text(processors, usable, quota)}"
+    text = f"{_processes(ranks, each, unit)} on {_machine_text(processors, usable, quota)}"
     if wanted > usable:
-        return Placement(cores=None, text=f"{text}: not pinned, more threads than cores", oversubscribed=True)
+        why = "more threads than cores" if unit == "thread" else "more cores than there are"
+        return Placement(cores=None, text=f"{text}: not pinned, {why}", oversubscribed=True)
     reason = None
     if not pin:
         reason = "pinning is off"
@@ -113,10 +123,10 @@ def _machine_text(processors: Sequence[Processor], usable: int, quota: float | N
     return counted(usable, "core")
 
 
-def _processes(ranks: int, each: tuple[int, ...]) -> str:
+def _processes(ranks: int, each: tuple[int, ...], unit: str) -> str:
     """'2 ranks × 1 thread', '2 ranks × 1 thread and 1 server × 2 threads'."""
     kinds = (("rank", each[:ranks]), ("server", tuple(own for own in each[ranks:] if own)))
-    shown = [f"{counted(len(own), kind)} × {counted(own[0], 'thread')}" for kind, own in kinds if own]
+    shown = [f"{counted(len(own), kind)} × {counted(own[0], unit)}" for kind, own in kinds if own]
     return " and ".join(shown) or "1 coordinator"
 
 

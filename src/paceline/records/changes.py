@@ -1,4 +1,7 @@
-"""What changed between two runs or two studies, A and B: the records behind `paceline compare` and its `--json`.
+"""What changed between runs or studies, A and B, or A and C: the records behind `paceline compare` and its `--json`.
+
+Comparison ─┬─ SideFigures    what each side measured, by itself
+            └─ Changes        one for each side that is compared with A
 
 Changes ─┬─ Difference     what was different before anything was measured
          └─ Change         one for each pair of points, or of runs
@@ -109,7 +112,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """One of the two, in words."""
+    """One of the sides, in words."""
 
     name: str
     """Its folder, as given."""
@@ -124,10 +127,12 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """All that `paceline compare` found."""
+    """All that was found between A and one other side, which is B here, whatever its letter."""
 
     a: Compared
     b: Compared
+    letter: str = "B"
+    """Of the other side among all that were given: B, C, ..."""
     differences: tuple[Difference, ...]
     changes: tuple[Change, ...]
     """In order of ranks."""
@@ -136,3 +141,40 @@ class Changes:
     only_b: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """What holds for all of it, a sentence each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideFigures:
+    """What one side measured at one point, by itself."""
+
+    letter: str
+    """Of the side: A, B, ..."""
+    point: str
+    """Identifier of A's point that it is compared at; of runs, A's folder."""
+    label: str
+    runs: int
+    epoch_s: Interval | None
+    """None where no run completed an epoch, as of a script."""
+    samples_per_s: Interval | None
+    test_accuracy: Interval | None
+    ledger_s: dict[str, float]
+    """Seconds by kind for each `unit`, mean over ranks, of the median run; empty where it is not known."""
+    unit: str
+    """step or sample."""
+    shared_cores: bool
+    """Whether there were more threads than cores."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """All that `paceline compare` found: every other side against the first."""
+
+    against: tuple[Changes, ...]
+    """B against A, C against A, ..."""
+    figures: tuple[SideFigures, ...]
+    """By point, then by side."""
+
+    @property
+    def sides(self) -> tuple[Compared, ...]:
+        """A and the others, in the order in which they were given."""
+        return (self.against[0].a, *(changes.b for changes in self.against))

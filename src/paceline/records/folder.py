@@ -4,6 +4,8 @@ STUDY/study.toml                      the resolved study, to read and to run aga
 STUDY/points.json                     the same study and its points: what a report is rebuilt from
 STUDY/points/<point-id>/runs/<n>/     one run folder
 STUDY/results.csv  results.parquet  report.html     derived: may be deleted and rebuilt
+STUDY/published.csv                   a published table, cell by cell, with ours beside it: derived too
+STUDY/report.md  report.tex  report-body.tex  tables/  figures/     the same for a proposal or a paper, derived too
 STUDY/lr-range.html                   the curves of range tests, derived too
 STUDY/lock                            who is running this study
 """
@@ -159,8 +161,35 @@ class StudyFolder:
         return self.path / "results.parquet"
 
     @property
+    def published_csv(self) -> Path:
+        return self.path / "published.csv"
+
+    @property
     def report(self) -> Path:
         return self.path / "report.html"
+
+    @property
+    def report_md(self) -> Path:
+        return self.path / "report.md"
+
+    @property
+    def report_tex(self) -> Path:
+        """A document that takes the body."""
+        return self.path / "report.tex"
+
+    @property
+    def report_body(self) -> Path:
+        return self.path / "report-body.tex"
+
+    @property
+    def tables(self) -> Path:
+        """One CSV file for each table of the report."""
+        return self.path / "tables"
+
+    @property
+    def figures(self) -> Path:
+        """Plots for print, each with its caption."""
+        return self.path / "figures"
 
     @property
     def lr_range(self) -> Path:

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 from paceline.records.anatomy import Anatomy, Efficiencies
 from paceline.records.finding import Finding
+from paceline.records.laws import SeriesLaws
 from paceline.records.learning import Learning, Lesson
+from paceline.records.published import Beside
 from paceline.records.run import CachedFeatures, Epoch, Machine
 from paceline.records.study import Point, Study
 
@@ -153,6 +155,48 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Percent:
+    """A figure in per cent of the same figure at the baseline."""
+
+    interval: Interval
+    """Ratio of the two medians × 100, with the interval of the ratios within repeats."""
+    p: float | None
+    """That nothing differs, corrected for all effects on this figure; None with fewer than five repeats."""
+    real: bool
+    """Whether the test says that it differs, and the interval leaves out 100."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """One value of one factor, all else as at the baseline: of a study whose design is one-at-a-time."""
+
+    factor: str
+    """Path of the setting; run.ranks for the ranks."""
+    value: str | int | float | bool | None
+    is_baseline: bool
+    """Whether it is the factor's first value: every figure is then 100 by definition."""
+    point_id: str
+    loss_pct: Percent | None
+    """Test loss; None where a run has none, or none that a ratio can be of."""
+    accuracy_pct: Percent | None
+    """Test accuracy."""
+    time_pct: Percent | None
+    """Training time: of all epochs, evaluation left out; of a script, of whole runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotRun:
+    """A point that the machine or cluster at hand cannot hold: it was left out, and says why."""
+
+    label: str
+    """The point by its ranks and by what the study varies besides."""
+    settings: dict[str, str | int | float | bool | None]
+    """Path of a setting -> its value: the ranks, and what the study varies besides."""
+    reason: str
+    """In a sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StudyResults:
     """A study, its points in order of ranks, and what has to be known about them."""
 
@@ -170,3 +214,11 @@ class StudyResults:
     """One for each number of ranks at which there are several series."""
     lesson: Lesson = Lesson()
     """What the study as a whole shows about learning."""
+    not_run: tuple[NotRun, ...] = ()
+    """Points of the study that were left out, in its order."""
+    laws: tuple[SeriesLaws, ...] = ()
+    """Scaling laws, one entry for every series with two numbers of ranks or more."""
+    effects: tuple[Effect, ...] = ()
+    """Every value of every factor against the baseline, of a study whose design is one-at-a-time."""
+    published: Beside | None = None
+    """The published study that it names, cell by cell; None where it names none."""

@@ -20,7 +20,10 @@ def threads(point: Point, process: int) -> int:
 
 def cores(point: Point, process: int) -> int:
     """Cores that a process of a run is given; 0 for a coordinator, which runs wherever there is room."""
-    return 0 if point.role(process) == "coordinator" else threads(point, process)
+    role = point.role(process)
+    if role == "rank" and point.cores is not None:
+        return point.cores
+    return 0 if role == "coordinator" else threads(point, process)
 
 
 def number(point: Point, process: int) -> int:

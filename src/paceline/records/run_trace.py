@@ -147,7 +147,7 @@ def _traces(
             continue
         try:
             trace = read_spans(path, int(number))
-            _check(trace)
+            check_trace(trace)
         except StorageError as error:
             problems.append(error.what)
             continue
@@ -163,7 +163,7 @@ def _traces(
     return sorted(traces, key=lambda trace: trace.rank)
 
 
-def _check(trace: RankTrace) -> None:
+def check_trace(trace: RankTrace) -> None:
     """Raise ValueError where a trace holds what no rank can have written."""
     for instants, least in ((trace.start_ns, 0), (trace.end_ns, -1), (trace.begun_ns, -1)):
         if len(instants) and (instants.min() < least or instants.max() >= _NEVER):

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from paceline.errors import StorageError
+from paceline.records.stream_tail import LOOK_BYTES, StreamTail
 from paceline.records.streams import StreamWriter, read_table
 from paceline.records.trace import READABLE, SPAN_KINDS, SPAN_SCHEMA, RankTrace, Words
 
@@ -63,6 +65,49 @@ def read_spans(path: Path, rank: int) -> RankTrace:
     """The spans of one rank, up to the last full batch; raises StorageError where there is none."""
     table, truncated = read_table(path, _SCHEMA, READABLE, what="a trace", later=_LATER)
     return _trace(rank, table, truncated)
+
+
+class SpanTail:
+    """Follows the spans of a rank that is still writing them."""
+
+    def __init__(self, path: Path, rank: int) -> None:
+        self._rank = rank
+        self._tail = StreamTail(path, _SCHEMA, READABLE, later=_LATER)
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether the last look reached what was flushed last."""
+        return self._tail.caught_up
+
+    def read(self, most_bytes: int = LOOK_BYTES) -> RankTrace | None:
+        """The spans that were flushed since the last look; None where another file has taken the place of that one."""
+        batches = self._tail.batches(most_bytes)
+        if batches is None:
+            return None
+        try:
+            table = pa.Table.from_batches(batches, batches[0].schema if batches else _SCHEMA)
+            return _trace(self._rank, table, truncated=False)
+        except pa.ArrowException as error:
+            raise StorageError(f"The spans of rank {self._rank} are damaged: {error}.") from error
+
+
+def joined(first: RankTrace, second: RankTrace) -> RankTrace:
+    """What a rank flushed earlier and what it flushed later as one trace; a message told twice is in it once."""
+    columns: dict[str, Any] = {}
+    for field in fields(RankTrace):
+        values = getattr(first, field.name), getattr(second, field.name)
+        if isinstance(values[0], Words):
+            columns[field.name] = _joined_words(*values)
+        elif isinstance(values[0], np.ndarray):
+            columns[field.name] = np.concatenate(values)
+    trace = replace(first, truncated=second.truncated, **columns)
+    return without(trace, _told_again(trace))
+
+
+def _joined_words(first: Words, second: Words) -> Words:
+    words = tuple(dict.fromkeys((*first.words, *second.words)))
+    codes = np.asarray([*(words.index(word) for word in second.words), -1], np.int32)[second.codes]
+    return Words(np.concatenate((first.codes, codes)), words)
 
 
 def _batch(rows: Sequence[SpanRow]) -> pa.RecordBatch:

@@ -20,6 +20,9 @@ from paceline.units import counted
 # Factors that a label shows as a number of something.
 _COUNTED = {
     "threads": "thread",
+    "cores": "core",
+    "neurons": "neuron",
+    "layers": "layer",
     "servers": "server",
     "server_threads": "server thread",
     "train_samples": "sample",
@@ -181,6 +184,8 @@ class RunSettings:
     """In place of `ranks`: their number is then hosts × ranks_per_host."""
     threads: int = 1
     """Threads of one rank: one, so that ranks and not BLAS decide how many cores are used."""
+    cores: int | None = None
+    """Cores that a rank is kept to, where it is pinned; as many as it has threads where None."""
     strategy: str = "ddp"
     launcher: str = "local"
     device: str = "auto"
@@ -246,6 +251,14 @@ class Study:
     name: str
     title: str = ""
     question: str = ""
+    design: str = "grid"
+    """grid (every combination of the factors), or one-at-a-time (the first value of each is the baseline)."""
+    published: str = ""
+    """The published table that its report puts beside its own results."""
+    fits: str = ""
+    """machine leaves out what the machine or cluster at hand cannot hold; otherwise every point is run."""
+    size: str = ""
+    """small or full, of a study file that has both; empty where there is only one."""
     data: DataSettings = DataSettings()
     augment: AugmentSettings = AugmentSettings()
     model: ModelSettings = ModelSettings()
@@ -255,6 +268,8 @@ class Study:
     launch: LaunchSettings = LaunchSettings()
     vary: dict[str, tuple[str | int | float | bool, ...]] = field(default_factory=dict)
     """Factors besides the ranks: path of a setting -> its values; the sections above hold the first of each."""
+    full: dict[str, str] = field(default_factory=dict)
+    """At the small size: path of a setting -> what the file has for the full one, as TOML; empty where it is open."""
     script: ScriptSettings | None = None
     """Where there is one, it brings its own data, model and training: the sections for these mean nothing."""
 
@@ -284,6 +299,8 @@ class Point:
     ranks: int
     hosts: int = 1
     threads: int = 1
+    cores: int | None = None
+    """Cores that a rank is kept to; as many as it has threads where None."""
     strategy: str = "ddp"
     launcher: str = "local"
     device: str = "auto"
@@ -330,7 +347,7 @@ class Point:
         script = self.script and replace(self.script, path=_file_name(self.script.path))
         settings = asdict(replace(self, data=data, model=model, script=script))
         # What came later says nothing where it is at its default: points that were measured before keep their names.
-        for name in ("options", "site", "script", "script_digest"):
+        for name in ("cores", "options", "site", "script", "script_digest"):
             if not settings[name]:
                 del settings[name]
         del settings["chosen"]
@@ -382,19 +399,29 @@ def factor_value(point: Point, path: str) -> str | int | float | bool | None:
     section, key = path.split(".", 1)
     if key == "ranks_per_host":
         return point.ranks // point.hosts
+    if section == "launch":
+        return point.site.get(key, getattr(LaunchSettings(), key))
+    if section == "model" and key != "name":
+        value = point.model.options.get(key)
+        return value if isinstance(value, str | int | float) else None
     if section != "run":
         return getattr(getattr(point, section), key)
     return getattr(point, key) if hasattr(point, key) and key != "servers" else point.options.get(key)
 
 
+def shown_value(path: str, value: str | int | float | bool | None) -> str | int | float | bool | None:
+    """A factor's value as it is shown: of a file its name, without the folder that it lies in."""
+    return _file_name(value) if path in ("data.dataset", "model.name") and isinstance(value, str) else value
+
+
 def _factor_text(point: Point, path: str) -> str:
     """What a label says about one factor; empty where the point has none, or its ranks and hosts say it."""
-    key, value = path.split(".", 1)[1], factor_value(point, path)
+    key, value = path.split(".", 1)[1], shown_value(path, factor_value(point, path))
     if value is None or key in ("hosts", "ranks_per_host"):
         return ""
-    if key in _COUNTED:
+    if key in _COUNTED and isinstance(value, int | float):
         return counted(int(value), _COUNTED[key])
-    if key in ("strategy", "launcher", "device", "optimizer", "precision"):
+    if path == "model.name" or key in ("dataset", "strategy", "launcher", "device", "optimizer", "precision"):
         return str(value)
     if key == "pin":
         return "pinned" if value else "not pinned"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from paceline.report.legend import Key
@@ -15,7 +16,7 @@ from paceline.report.legend import Key
 HEIGHT = 300
 """Of a plot in pixels: two of them, the verdict and the next step fill a first screen."""
 
-# Of lines, in turn: colour, marker.
+# Of lines, in turn: colour, marker. No two have one marker: colours come twice.
 LINE_STYLES = (
     ("blue", "circle"),
     ("vermillion", "square"),
@@ -24,12 +25,30 @@ LINE_STYLES = (
     ("orange", "cross"),
     ("sky", "x"),
     ("ink", "pentagon"),
+    ("blue", "triangle-down"),
+    ("vermillion", "star"),
+    ("green", "hourglass"),
+    ("purple", "bowtie"),
+    ("orange", "triangle-left"),
+    ("sky", "triangle-right"),
+    ("ink", "star-diamond"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What a plot shows as a table that a reader can save; None where nothing was measured."""
+
+    columns: tuple[str, ...]
+    rows: list[list[str | float | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A plot: where it goes, what stands around it, and what Plotly draws."""
+    """A plot: where it goes, what stands around it, and what Plotly draws.
+
+    A trace belongs to the key whose label is its `meta`, or its `name`: with the key it is hidden and shown.
+    """
 
     name: str
     title: str
@@ -37,10 +56,25 @@ class Figure:
     keys: tuple[Key, ...]
     data: list[dict[str, Any]]
     layout: dict[str, Any]
+    terms: tuple[str, ...] = ()
+    """What of the glossary explains it."""
+    numbers: Numbers | None = None
+    """Where None, the page reads them off the traces."""
+
+
+def plain(text: str) -> str:
+    """Text that Plotly shows as it is: in its own small HTML a name could be a link."""
+    return escape(text, quote=False)
+
+
+def two_lines(label: str, between: str = "<br>") -> str:
+    """A label of two parts as Plotly shows it; what is in front of the last break may be a name."""
+    return between.join(plain(line) for line in label.rsplit("<br>", 1))
 
 
 def layout(*, height: int = HEIGHT) -> dict[str, Any]:
-    """A layout without anything that a reader does not need; zooming is off, so that a finger can scroll past."""
+    """A layout without anything that a reader does not need; zooming is off here, so that a finger can scroll past: the
+    page turns it on where there is a mouse."""
     axis = {
         "color": "var(--muted)",
         "gridcolor": "var(--line)",
@@ -68,7 +102,7 @@ def layout(*, height: int = HEIGHT) -> dict[str, Any]:
 
 def axis_title(text: str) -> dict[str, Any]:
     """The title of an axis."""
-    return {"text": text, "standoff": 10, "font": {"size": 13}}
+    return {"text": plain(text), "standoff": 10, "font": {"size": 13}}
 
 
 def rounded(values: Iterable[float | None]) -> list[float | None]:

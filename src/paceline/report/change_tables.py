@@ -14,17 +14,17 @@ _MOST_MESSAGES = 6
 _UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
 
 
-def differences_table(differences: Sequence[Difference]) -> Table:
+def differences_table(differences: Sequence[Difference], letter: str = "B") -> Table:
     """What A and B do not have in common, whatever was measured."""
     rows = tuple((Cell(each.name), Cell(each.a or NONE), Cell(each.b or NONE)) for each in differences)
-    columns = ("", "A", "B")
+    columns = ("", "A", letter)
     return Table(caption="What differs before anything is measured", columns=columns, rows=rows, words=columns)
 
 
-def times_table(changes: Sequence[Change], unit: str) -> Table:
-    """One row a pair: the time of A and of B, their ratio, and what the test says."""
+def times_table(changes: Sequence[Change], unit: str, letter: str = "B", tests: int | None = None) -> Table:
+    """One row a pair: the time of A and of B, their ratio, and what the test says; `tests` were made in all."""
     own = [change for change in changes if change.unit == unit]
-    scale, factor = _scale(max(max(change.time_s.a.median, change.time_s.b.median) for change in own))
+    scale, factor = time_scale(max(max(change.time_s.a.median, change.time_s.b.median) for change in own))
     rows = tuple(
         (
             Cell(change.label),
@@ -33,23 +33,23 @@ def times_table(changes: Sequence[Change], unit: str) -> Table:
             interval_cell(change.time_s.b, factor),
             interval_cell(change.time_s.change),
             Cell(p_text(change.time_s)),
-            Cell(_verdict(change)),
+            Cell(verdict(change)),
         )
         for change in own
     )
     return Table(
         caption=f"Time per {unit}: medians over {' or '.join(dict.fromkeys(map(_values, own)))}",
-        columns=("", "values", f"A ({scale})", f"B ({scale})", "B ÷ A", "p", "verdict"),
+        columns=("", "values", f"A ({scale})", f"{letter} ({scale})", f"{letter} ÷ A", "p", "verdict"),
         rows=rows,
-        footnotes=tuple(filter(None, (_interval_note(own), *dict.fromkeys(map(_block_note, own))))),
+        footnotes=tuple(filter(None, (_interval_note(own, letter, tests), *_block_notes(own, letter)))),
         words=("", "values", "verdict"),
     )
 
 
-def parts_table(change: Change) -> Table:
+def parts_table(change: Change, letter: str = "B") -> Table:
     """One row a kind of the ledger: they sum to the last."""
     a_s, b_s = change.time_s.a.median, change.time_s.b.median
-    scale, factor = _scale(max(a_s, b_s))
+    scale, factor = time_scale(max(a_s, b_s))
     decimals = _decimals(max(a_s, b_s) * factor)
 
     def row(name: str, first_s: float, second_s: float, change_s: Interval | None, share: float) -> tuple[Cell, ...]:
@@ -68,41 +68,41 @@ def parts_table(change: Change) -> Table:
     return Table(
         caption=f"Where it comes from with {change.label}: time per {change.unit} by kind, mean over ranks, of the "
         f"median {'run' if change.over == 'runs' else 'block'} of each",
-        columns=("kind", f"A ({scale})", f"B ({scale})", f"B − A ({scale})", "points of A's time"),
+        columns=("kind", f"A ({scale})", f"{letter} ({scale})", f"{letter} − A ({scale})", "points of A's time"),
         rows=tuple(rows),
         footnotes=(f"Not measured, and in other: {', '.join(missing)}.",) if missing and rows else (),
         words=("kind",),
     )
 
 
-def efficiencies_table(change: Change) -> Table:
+def efficiencies_table(change: Change, letter: str = "B") -> Table:
     """The efficiency tree on both sides."""
     rows = tuple(
         (
             Cell(name.replace("_", " ")),
             Cell(percent_text(found.a.median)),
             Cell(percent_text(found.b.median)),
-            _points_cell(found.change, 1),
-            Cell(_told(found)),
+            points_cell(found.change, 1),
+            Cell(told(found)),
         )
         for name, found in change.efficiencies.items()
         if min(found.a.low, found.b.low) < 1  # where nothing is lost there is nothing to compare
     )
     return Table(
         caption=f"Efficiencies with {change.label}",
-        columns=("", "A", "B", "B − A (points)", "verdict"),
+        columns=("", "A", letter, f"{letter} − A (points)", "verdict"),
         rows=rows,
         words=("", "verdict"),
     )
 
 
-def messages_table(change: Change) -> Table:
+def messages_table(change: Change, letter: str = "B") -> Table:
     """Messages by operation and size, those with the most bytes."""
     shown = [row for row in change.messages if row.main][:_MOST_MESSAGES]
     left = len(change.messages) - len(shown)
     return Table(
         caption=f"Messages with {change.label}, most bytes first: how many in a step, and bus bandwidth",
-        columns=("operation", "size", "in a step", "A (MB/s)", "B (MB/s)", "B ÷ A", "verdict"),
+        columns=("operation", "size", "in a step", "A (MB/s)", f"{letter} (MB/s)", f"{letter} ÷ A", "verdict"),
         rows=tuple(map(_message_row, shown)),
         footnotes=(f"{counted(left, 'more row')} of the table: --json.",) if left else (),
         keys=2,
@@ -110,23 +110,23 @@ def messages_table(change: Change) -> Table:
     )
 
 
-def accuracy_table(changes: Sequence[Change]) -> Table:
+def accuracy_table(changes: Sequence[Change], letter: str = "B") -> Table:
     """Test accuracy of both sides, a row a pair."""
     rows = tuple(
         (
             Cell(change.label),
-            _percent_cell(found.a),
-            _percent_cell(found.b),
-            _points_cell(found.change, 2),
+            accuracy_cell(found.a),
+            accuracy_cell(found.b),
+            points_cell(found.change, 2),
             Cell(p_text(found)),
-            Cell(_told(found)),
+            Cell(told(found)),
         )
         for change in changes
         if (found := change.accuracy) is not None
     )
     return Table(
         caption="Test accuracy: medians over runs",
-        columns=("", "A", "B", "B − A (points)", "p", "verdict"),
+        columns=("", "A", letter, f"{letter} − A (points)", "p", "verdict"),
         rows=rows,
         words=("", "verdict"),
     )
@@ -142,11 +142,11 @@ def _message_row(row: MessageChange) -> tuple[Cell, ...]:
         Cell(NONE if speed is None else number_text(speed.a.median / 1e6)),
         Cell(NONE if speed is None else number_text(speed.b.median / 1e6)),
         Cell(NONE) if speed is None else interval_cell(speed.change),
-        Cell(NONE if speed is None else _told(speed)),
+        Cell(NONE if speed is None else told(speed)),
     )
 
 
-def _scale(longest_s: float) -> tuple[str, float]:
+def time_scale(longest_s: float) -> tuple[str, float]:
     """The unit in which the longest of several times has at least one digit before the point."""
     return next((unit for unit in _UNITS if longest_s * unit[1] >= 1), _UNITS[-1])
 
@@ -161,29 +161,30 @@ def _sizes(change: Change) -> str:
     return f"{change.time_s.a.n} and {change.time_s.b.n} {_values(change).split()[0]}"
 
 
-def _block_note(change: Change) -> str:
+def _block_notes(changes: Sequence[Change], letter: str) -> tuple[str, ...]:
     """How long the blocks are: so long that one is as good as independent of the next."""
-    if len(change.block_steps) < 2:
-        return ""
-    first, second = change.block_steps
-    return f"A block is {counted(first, 'step')} of A, {counted(second, 'step')} of B: neighbouring steps are alike."
+    lengths = dict.fromkeys(change.block_steps for change in changes if len(change.block_steps) > 1)
+    return tuple(
+        f"A block is {counted(of_a, 'step')} of A, {counted(of_b, 'step')} of {letter}: neighbouring steps are alike."
+        for of_a, of_b in lengths
+    )
 
 
 def _values(change: Change) -> str:
     return "runs" if change.over == "runs" else "blocks of steps"
 
 
-def _interval_note(changes: Sequence[Change]) -> str:
+def _interval_note(changes: Sequence[Change], letter: str, tests: int | None) -> str:
     """What the brackets and p are."""
     coverages = [change.time_s.change.coverage for change in changes]
     known = [coverage for coverage in coverages if coverage is not None]
     notes = []
     if known:
-        notes.append(f"[ ] of B ÷ A is an interval that holds with {percent_text(min(known))} confidence.")
+        notes.append(f"[ ] of {letter} ÷ A is an interval that holds with {percent_text(min(known))} confidence.")
     if len(known) < len(coverages):
         notes.append("With fewer than four values on a side it is the range of all pairs.")
-    if len(known) > 1:
-        notes.append(f"p is corrected for {len(known)} tests.")
+    if (tests or len(known)) > 1 and known:
+        notes.append(f"p is corrected for {tests or len(known)} tests.")
     return " ".join(notes)
 
 
@@ -192,20 +193,21 @@ def p_text(found: Versus) -> str:
     return "<0.0001" if found.p_adjusted < 1e-4 else number_text(found.p_adjusted, 2)
 
 
-def _verdict(change: Change) -> str:
+def verdict(change: Change) -> str:
+    """slower, faster, or that nothing can be said."""
     if change.time_s.real:
         return "slower" if change.time_s.change.median > 1 else "faster"
-    return _told(change.time_s)
+    return told(change.time_s)
 
 
-def _told(found: Versus) -> str:
+def told(found: Versus) -> str:
     """real, or that the two cannot be told apart, or that there was nothing to test."""
     if found.real:
         return "real"
     return "not tested" if found.change.coverage is None else "undecided"
 
 
-def _points_cell(interval: Interval, decimals: int) -> Cell:
+def points_cell(interval: Interval, decimals: int) -> Cell:
     """A difference of fractions in percentage points, and its interval beside it."""
     return Cell(_signed(interval.median * 100, decimals), _signed_interval(interval, 100, decimals))
 
@@ -224,6 +226,6 @@ def _signed(value: float, decimals: int) -> str:
     return f"{'−' if value < 0 else '+'}{text}"
 
 
-def _percent_cell(interval: Interval) -> Cell:
+def accuracy_cell(interval: Interval) -> Cell:
     beside = "" if interval.n == 1 else f"[{interval.low * 100:.1f}, {interval.high * 100:.1f}]"
     return Cell(percent_text(interval.median), beside)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from paceline.records.changes import Change, Changes, Compared, Versus
 from paceline.report.change_tables import (
@@ -28,41 +28,50 @@ _SMALLEST_PART = 0.005
 
 
 def render(found: Changes, *, width: int = 100, color: bool = False) -> str:
-    """The comparison as text of at most `width` columns."""
-    blocks = [_heading("A", found.a) + "\n" + _heading("B", found.b)]
+    """The comparison of two as text of at most `width` columns."""
+    blocks = [side_text("A", found.a) + "\n" + side_text("B", found.b)]
     tables: list[Table] = [differences_table(found.differences)]
     tables += [times_table(found.changes, unit) for unit in dict.fromkeys(change.unit for change in found.changes)]
-    blocks += _table_blocks(tables, width, color)
-    blocks += [_wrapped((sentence(change), *change.notes), width) for change in found.changes]
-    for change in _shown(found.changes):
+    blocks += table_blocks(tables, width, color)
+    blocks += [wrapped((sentence(change), *change.notes), width) for change in found.changes]
+    for change in shown_changes(found.changes):
         shown = (parts_table(change), efficiencies_table(change), messages_table(change))
-        blocks += _table_blocks(shown, width, color)
+        blocks += table_blocks(shown, width, color)
         if change.gap:
-            blocks.append(_wrapped([change.gap], width))
-    blocks += _table_blocks([accuracy_table(found.changes)], width, color)
-    left = [
-        f"Only in {side}: {'; '.join(labels)}." for side, labels in (("A", found.only_a), ("B", found.only_b)) if labels
-    ]
-    blocks.append(_wrapped((*left, *found.notes), width))
+            blocks.append(wrapped([change.gap], width))
+    blocks += table_blocks([accuracy_table(found.changes)], width, color)
+    blocks.append(wrapped((*only_in(found), *found.notes), width))
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 
-def sentence(change: Change) -> str:
+def only_in(found: Changes) -> list[str]:
+    """The points that have no counterpart, a sentence a side."""
+    sides = (("A", found.letter, found.only_a), (found.letter, "A", found.only_b))
+    return [
+        f"Only in {side}: {'; '.join(labels)}."
+        if found.letter == "B"
+        else f"Only in {side}, not in {other}: {'; '.join(labels)}."
+        for side, other, labels in sides
+        if labels
+    ]
+
+
+def sentence(change: Change, letter: str = "B") -> str:
     """The answer at one pair: by how much B is slower or faster, whether that is real, and through which kinds."""
     where, per = f"with {change.label}", f"per {change.unit}"
     ratio = change.time_s.change
     if not change.time_s.real:
-        longer = f"B takes {number_text(ratio.median)} times as long {per} {around(ratio)}"
+        longer = f"{letter} takes {number_text(ratio.median)} times as long {per} {around(ratio)}"
         if ratio.coverage is None:
             few = "runs" if change.over == "runs" else "blocks of steps"
             return f"{where[0].upper()}{where[1:]} {longer}: too few {few} to call that a difference."
-        text = f"{where[0].upper()}{where[1:]} A and B cannot be told apart: {longer}"
+        text = f"{where[0].upper()}{where[1:]} A and {letter} cannot be told apart: {longer}"
         return f"{text}, p {p_text(change.time_s)}{_unseen(change)}."
     if ratio.median >= _TIMES_FROM:
-        text = f"B takes {interval_text(ratio.median, ratio.low, ratio.high, 2)} times as long {per} {where}"
+        text = f"{letter} takes {interval_text(ratio.median, ratio.low, ratio.high, 2)} times as long {per} {where}"
     else:
         word = "slower" if ratio.median > 1 else "faster"
-        text = f"B is {percent_interval(change.time_s)} {word} {per} {where}"
+        text = f"{letter} is {percent_interval(change.time_s)} {word} {per} {where}"
     parts = _named_parts(change)
     return f"{text}: {', '.join(parts)}." if parts else f"{text}."
 
@@ -111,7 +120,8 @@ def _unseen(change: Change) -> str:
     return f"; less than {number_text(change.smallest_seen * 100, 2)} % would not have been seen"
 
 
-def _heading(letter: str, side: Compared) -> str:
+def side_text(letter: str, side: Compared) -> str:
+    """`A  runs/narrow: a study of 5 finished runs, 2026-11-16 08:57 to 2026-11-16 09:04`."""
     when = ""
     if side.first_at:
         first, last = (_minute(instant) for instant in (side.first_at, side.last_at or side.first_at))
@@ -124,16 +134,18 @@ def _minute(instant: str) -> str:
     return instant[:16].replace("T", " ")
 
 
-def _shown(changes: tuple[Change, ...]) -> list[Change]:
+def shown_changes(changes: Sequence[Change]) -> list[Change]:
     """Those whose parts are shown: the real ones, or the last where none is."""
     return [change for change in changes if change.time_s.real] or list(changes[-1:])
 
 
-def _table_blocks(tables: Iterable[Table], width: int, color: bool) -> list[str]:
+def table_blocks(tables: Iterable[Table], width: int, color: bool) -> list[str]:
+    """Tables with their captions, those that have rows."""
     return [
         f"{table.caption}\n{table_text(table, width=width, color=color).rstrip()}" for table in tables if table.rows
     ]
 
 
-def _wrapped(sentences: Iterable[str], width: int) -> str:
+def wrapped(sentences: Iterable[str], width: int) -> str:
+    """Sentences below one another."""
     return "\n".join(textwrap.fill(each, width, break_long_words=False, break_on_hyphens=False) for each in sentences)

@@ -25,6 +25,11 @@ def chosen(results: StudyResults) -> PointResult | None:
     return max(fair or scaled, key=lambda p: (p.point.ranks, _pace(p)), default=None)
 
 
+def is_scaled(results: StudyResults) -> bool:
+    """Whether speed-ups are asked of a study: one factor at a time, only where ranks are among the factors."""
+    return results.study.design != "one-at-a-time" or any(p.baseline not in (None, p.point_id) for p in results.points)
+
+
 def is_weak(results: StudyResults) -> bool:
     """Whether the batch per rank is what stays the same."""
     if results.study.run.scaling is not None:

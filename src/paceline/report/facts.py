@@ -9,7 +9,9 @@ from paceline.records.choices import choice_lines
 from paceline.records.given import Given, Link
 from paceline.records.results import Interval, StudyResults
 from paceline.records.run import Machine
-from paceline.report.choice import is_script, is_weak
+from paceline.records.sizes import size_text
+from paceline.records.study import Study
+from paceline.report.choice import is_scaled, is_script, is_weak
 from paceline.report.settings import study_settings
 from paceline.report.tables import parameters_text
 from paceline.report.words import finished_runs
@@ -48,11 +50,19 @@ def headline_facts(results: StudyResults) -> tuple[str, ...]:
         facts += [study.script.path, *([f"{study.run.scaling} scaling"] if study.run.scaling else [])]
     else:
         scaling = "weak scaling" if is_weak(results) else "strong scaling"
-        facts += [f"{study.model.name} on {study.data.dataset}", scaling]
+        model, data = _varied(study, "model.name", study.model.name), _varied(study, "data.dataset", study.data.dataset)
+        facts += [f"{model} on {data}", scaling if is_scaled(results) else "one factor at a time"]
+    if sized := size_text(study):
+        facts.append(sized)
     if machine is not None:
         cores = counted(machine.cores, "core")
         facts.append(f"{machine.cpu}, {cores}" if machine.cpu else cores)
     return tuple(facts)
+
+
+def _varied(study: Study, path: str, value: str) -> str:
+    """A name, or all of them where a study varies it."""
+    return ", ".join(str(each) for each in study.vary.get(path, (value,)))
 
 
 def machine_facts(machine: Machine | None) -> tuple[Fact, ...]:

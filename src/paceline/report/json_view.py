@@ -10,6 +10,7 @@ from paceline.records.anatomy import Efficiencies
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.trace import LEDGER_KINDS
 from paceline.report.learning_words import called
+from paceline.report.published_rows import published_object
 from paceline.report.settings import point_settings
 from paceline.units import finite
 
@@ -27,6 +28,10 @@ def json_object(results: StudyResults, report_path: str | None) -> dict[str, Any
         "baseline": results.baseline,
         "comparisons": [asdict(comparison) for comparison in results.comparisons],
         "learning": _lesson(results),
+        "effects": [asdict(effect) for effect in results.effects],
+        "not_run": [asdict(left_out) for left_out in results.not_run],
+        "laws": [asdict(laws) for laws in results.laws],
+        "published": published_object(results.published),
         "commit": results.commit,
     }
     return json_ready(view)

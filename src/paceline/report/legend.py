@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 # Plotly's markers and patterns, drawn around the origin and in a square of 14.
-_MARKERS = {
+MARKERS = {
     "circle": "M4 0A4 4 0 1 1-4 0A4 4 0 1 1 4 0Z",
     "square": "M-3.5-3.5H3.5V3.5H-3.5Z",
     "diamond": "M0-4.8L4.8 0L0 4.8L-4.8 0Z",
@@ -18,9 +18,16 @@ _MARKERS = {
     "cross": "M-1.5-4.5H1.5V-1.5H4.5V1.5H1.5V4.5H-1.5V1.5H-4.5V-1.5H-1.5Z",
     "x": "M-4-2.2L-2.2-4L0-1.8L2.2-4L4-2.2L1.8 0L4 2.2L2.2 4L0 1.8L-2.2 4L-4 2.2L-1.8 0Z",
     "pentagon": "M0-4.6L4.4-1.4L2.7 3.7H-2.7L-4.4-1.4Z",
+    "triangle-down": "M0 4.6L4.4-3.2H-4.4Z",
+    "star": "M0-5L1.2-1.6L4.8-1.5L1.9.6L2.9 4L0 2L-2.9 4L-1.9.6L-4.8-1.5L-1.2-1.6Z",
+    "hourglass": "M-4-4.2H4L-4 4.2H4Z",
+    "bowtie": "M-4.2-4V4L4.2-4V4Z",
+    "triangle-left": "M-4.6 0L3.2-4.4V4.4Z",
+    "triangle-right": "M4.6 0L-3.2-4.4V4.4Z",
+    "star-diamond": "M0-5L1.6-1.6L5 0L1.6 1.6L0 5L-1.6 1.6L-5 0L-1.6-1.6Z",
 }
-_DASHES = {"dash": "6 4", "dot": "2 3", "dashdot": "7 3 2 3"}
-_PATTERNS = {
+DASHES = {"dash": "6 4", "dot": "2 3", "dashdot": "7 3 2 3"}
+PATTERNS = {
     "": "",
     "/": "M0 7L7 0M0 14L14 0M7 14L14 7",
     "\\": "M7 0L14 7M0 0L14 14M0 7L7 14",
@@ -31,16 +38,17 @@ _PATTERNS = {
     ".": "M3.5 3.5h0M10.5 3.5h0M3.5 10.5h0M10.5 10.5h0",
 }
 
-# Of ledger kinds: colour, pattern. Computation is blue, communication red, input green. `message` is one of a timeline
-# of which nothing says until when it waited. No two have one colour: a timeline has no room for patterns.
+# Of ledger kinds: colour, pattern. Computation is blue and solid, communication red and crossed, input green and
+# hatched; of one pattern no two are equally light. `message` is one of a timeline of which nothing says until when it
+# waited. No two have one colour: a timeline has no room for patterns.
 KIND_STYLES = {
     "startup": ("grey", "\\"),
     "load": ("mint", "/"),
-    "input-wait": ("green", ""),
+    "input-wait": ("green", "/"),
     "forward": ("sky", ""),
     "backward": ("blue", ""),
     "comm-wait": ("coral", "x"),
-    "comm-transfer": ("vermillion", ""),
+    "comm-transfer": ("vermillion", "x"),
     "optimizer": ("yellow", "|"),
     "evaluate": ("purple", "-"),
     "checkpoint": ("orange", "+"),
@@ -60,6 +68,8 @@ class Key:
     marker: str = ""
     pattern: str | None = None
     """None for a line."""
+    off: bool = False
+    """Whether what it stands for is hidden until a reader asks for it."""
 
 
 def kind_key(kind: str) -> Key:
@@ -68,21 +78,30 @@ def kind_key(kind: str) -> Key:
     return Key(label=kind, color=color, pattern=pattern)
 
 
-def legend_html(keys: Iterable[Key]) -> str:
-    """A list of drawn keys and their labels."""
-    entries = "".join(
-        f"<li>{_bar(key) if key.pattern is not None else _line(key)}{escape(key.label)}</li>" for key in keys
-    )
+def legend_html(keys: Iterable[Key], figure: str = "") -> str:
+    """A list of drawn keys and their labels; of a `figure` each is a button that hides and shows what it stands for."""
+    entries = "".join(f"<li>{_entry(key, figure)}</li>" for key in keys)
     return f'<ul class="legend">{entries}</ul>' if entries else ""
+
+
+def _entry(key: Key, figure: str) -> str:
+    label = escape(key.label)
+    drawn = f"{_bar(key) if key.pattern is not None else _line(key)}<span>{label}</span>"
+    if not figure:
+        return drawn
+    return (
+        f'<button type="button" class="key" data-toggle="{escape(figure)}" data-key="{label}" '
+        f'aria-pressed="{"false" if key.off else "true"}" title="Hide or show {label}">{drawn}</button>'
+    )
 
 
 def _line(key: Key) -> str:
     color = f"var(--{key.color})"
-    dash = f";stroke-dasharray:{_DASHES[key.dash]}" if key.dash in _DASHES else ""
+    dash = f";stroke-dasharray:{DASHES[key.dash]}" if key.dash in DASHES else ""
     marker = ""
     if key.marker:
         fill = "var(--surface)" if key.dash == "dash" else color
-        shape = _MARKERS[key.marker]
+        shape = MARKERS[key.marker]
         marker = f'<path d="{shape}" transform="translate(15 7)" style="fill:{fill};stroke:{color};stroke-width:1.5"/>'
     line = f'<path d="M0 7H30" style="fill:none;stroke:{color};stroke-width:2.5{dash}"/>'
     return f'<svg width="30" height="14" aria-hidden="true">{line}{marker}</svg>'
@@ -90,7 +109,7 @@ def _line(key: Key) -> str:
 
 def _bar(key: Key) -> str:
     square = f'<path d="M0 0H14V14H0Z" style="fill:var(--{key.color})"/>'
-    shape = _PATTERNS[key.pattern or ""]
+    shape = PATTERNS[key.pattern or ""]
     stroke = "stroke-width:3;stroke-linecap:round" if key.pattern == "." else "stroke-width:1"
     pattern = f'<path d="{shape}" style="stroke:var(--on-{key.color});{stroke};opacity:.45"/>' if shape else ""
     return f'<svg width="14" height="14" aria-hidden="true">{square}{pattern}</svg>'

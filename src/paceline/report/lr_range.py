@@ -9,8 +9,10 @@ from typing import Any
 
 from paceline.records.lr_range import LrAdvice, LrCurve
 from paceline.report.canvas import LINE_STYLES, Figure, axis_title, layout, rounded
+from paceline.report.first_screen import command_html
 from paceline.report.html import render_parts
 from paceline.report.legend import Key
+from paceline.report.steps import Step
 from paceline.report.table_html import table_html, text_html
 from paceline.report.tables import Cell, Table
 from paceline.units import counted, number_text
@@ -70,8 +72,7 @@ def page(advice: LrAdvice, name: str, command: str) -> str:
     parts += [f"<p>{text_html(note)}</p>" for note in advice.notes]
     if command:
         parts.append(
-            f'<section class="next card"><h2>What comes next</h2><code class="command" tabindex="0">'
-            f"{escape(command)}</code></section>"
+            f'<section class="next card"><h2>Run next</h2>{command_html(Step(text="", command=command))}</section>'
         )
     figure = _figure(advice)
     return render_parts(f"Learning rate of {name}", f"lr-{name}", [figure], *parts, table_html(table(advice)))
@@ -80,20 +81,26 @@ def page(advice: LrAdvice, name: str, command: str) -> str:
 def _figure(advice: LrAdvice) -> Figure:
     data: list[dict[str, Any]] = []
     keys = []
-    for curve, (color, _) in zip(advice.curves, LINE_STYLES, strict=False):
-        for values, line in ((curve.losses, {"width": 1, "dash": "dot"}), (curve.smoothed, {"width": 2.5})):
+    for curve, (color, marker) in zip(advice.curves, LINE_STYLES, strict=False):
+        key = Key(label=f"seed {curve.seed}", color=color, marker=marker)
+        looks = (
+            ("lines", curve.losses, {"width": 1, "dash": "dot"}),
+            ("lines+markers", curve.smoothed, {"width": 2.5}),
+        )
+        for mode, values, line in looks:
             data.append(
                 {
                     "type": "scatter",
-                    "mode": "lines",
-                    "name": f"seed {curve.seed}",
+                    "mode": mode,
+                    "name": key.label,
                     "x": rounded(curve.rates),
                     "y": _drawable(values, curve.smoothed),
                     "line": {**line, "color": f"var(--{color})"},
+                    "marker": {"symbol": marker, "size": 8, "maxdisplayed": 12, "color": f"var(--{color})"},
                     "hovertemplate": "learning rate %{x:.2g}<br>loss %{y:.3f}<extra></extra>",
                 }
             )
-        keys.append(Key(label=f"seed {curve.seed}", color=color))
+        keys.append(key)
     drawing = layout(height=380)
     drawing["xaxis"] |= {"title": axis_title("learning rate"), "type": "log", "exponentformat": "power"}
     drawing["yaxis"] |= {"title": axis_title("loss")}

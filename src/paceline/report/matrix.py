@@ -8,6 +8,7 @@ from html import escape
 from itertools import groupby
 
 from paceline.records.anatomy import Anatomy, Exchange
+from paceline.report.about import about_html
 from paceline.report.tables import NONE
 from paceline.units import bytes_text, counted, duration_text
 
@@ -143,7 +144,8 @@ def matrix_html(matrix: Matrix) -> str:
     above = f'<tr><td class="corner"></td>{hosts}</tr>' if hosts else ""
     kind = "figures" if matrix.figures else "shades" if every == 1 else "shades dense"
     return (
-        f'<figure class="card matrix"><h3>{escape(matrix.title)}</h3>'
+        f'<figure class="card matrix"><h4>{escape(matrix.title)}</h4>'
+        f"{about_html(matrix.title, ('payload', 'messages'))}"
         f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(matrix.title)}"><table class="{kind}">'
         f'<thead>{above}<tr><td class="corner">from ↓ to →</td>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
         f"<figcaption>{escape(matrix.caption)}</figcaption></figure>"

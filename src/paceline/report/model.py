@@ -4,7 +4,9 @@ words    verdict, remarks, findings          tables   figures and ledgers as str
 steps    what to run next, how to repeat     facts    machine, settings, protocol, definitions
 series, scaling   numbers to draw            comparison_tables   series side by side
 inside   what a run's traces show           tree     factors of the efficiency
+one_factor_tables   in % of a baseline, and what was not run
 learning_tables, learning_words   what the curves show, and accuracies over repeats
+published   a published table and its open questions, beside ours
 """
 
 from __future__ import annotations
@@ -15,11 +17,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from paceline.records.picture import Picture
-from paceline.records.results import StudyResults
+from paceline.records.results import Effect, StudyResults
 from paceline.report import (
     comparison_tables,
     facts,
     learning_tables,
+    one_factor_tables,
     phase_tables,
     scaling,
     series,
@@ -32,6 +35,8 @@ from paceline.report.choice import drawn_points
 from paceline.report.comparison_tables import SideBySide
 from paceline.report.facts import Fact
 from paceline.report.inside import Inside, insides
+from paceline.report.laws import ShownLaws, shown_laws
+from paceline.report.published import ShownPublished, shown_published
 from paceline.report.scaling import Ranking, Scaling
 from paceline.report.series import LearningCurve, Ledger
 from paceline.report.steps import Step
@@ -73,6 +78,12 @@ class ReportModel:
     """One for each number of ranks at which there are several series."""
     extras: Table
     """What was measured before and beside the training; without rows where nothing was."""
+    effects: Table
+    """Every value of every factor in % of the baseline; without rows where the design is another."""
+    effects_drawn: tuple[Effect, ...]
+    """The same as numbers."""
+    not_run: Table
+    """Points that the machine or cluster could not hold; without rows where there is none."""
     learning: Table
     """When points are stable and at the target; without rows where there is no validation."""
     accuracies: Table
@@ -86,6 +97,10 @@ class ReportModel:
     inside: tuple[Inside, ...]
     """Median runs that can be looked into, the widest first."""
     rank_ledgers: tuple[RankLedger, ...]
+    published: ShownPublished
+    """The published study that it names, cell by cell; without tables where it names none."""
+    laws: ShownLaws
+    """Scaling laws that were fitted, and why others were not."""
     speedup: Scaling
     epoch_time: Scaling
     throughput: Scaling
@@ -113,7 +128,7 @@ def report_model(
     `pictures` and `cpu_times` are of the points' median runs, `lost_to` says how much of a point's lost efficiency each
     factor explains: all by point_id, and for some points perhaps alone.
     """
-    drawn = drawn_points(results)
+    drawn, laws = drawn_points(results), shown_laws(results)
     model = ReportModel(
         name=results.study.name,
         title=results.study.title or results.study.name,
@@ -126,6 +141,9 @@ def report_model(
         figures=tables.figures_table(results),
         side_by_side=comparison_tables.side_by_side(results),
         extras=comparison_tables.extras_table(results),
+        effects=one_factor_tables.effects_table(results),
+        effects_drawn=results.effects,
+        not_run=one_factor_tables.not_run_table(results),
         learning=learning_tables.learning_table(results),
         accuracies=learning_tables.accuracy_table(results),
         phases=phase_tables.phase_table(results),
@@ -134,6 +152,8 @@ def report_model(
         tree=efficiency_tree(results, lost_to or {}),
         inside=insides(results, pictures or {}, cpu_times or {}),
         rank_ledgers=_rank_ledgers(results),
+        published=shown_published(results),
+        laws=laws,
         speedup=scaling.speedups(results),
         epoch_time=scaling.epoch_times(results),
         throughput=scaling.throughputs(results),
@@ -148,6 +168,8 @@ def report_model(
             *facts.definitions(results),
             *comparison_tables.definitions(results),
             *learning_tables.definitions(results),
+            *one_factor_tables.definitions(results),
+            *laws.definitions,
         ),
         repeat=steps.repeat_steps(results),
     )

@@ -9,6 +9,8 @@ from paceline.units import finite, number_text, percent_text
 
 _MOST_LABELS = 4
 
+LAW_NAMES = {"amdahl": "Amdahl's law", "gustafson": "Gustafson's law", "usl": "Universal Scalability Law"}
+
 
 def around(interval: Interval, digits: int = 3) -> str:
     """`(interval 1.83 to 1.91)`, and a range called a range."""

@@ -3,6 +3,7 @@
     epoch_s_median, epoch_s_low, epoch_s_high      a figure with its interval
     test_accuracy_mean, test_accuracy_std          a figure with its standard deviation
     ledger_comm_wait_s                             seconds of the median run, by kind of the ledger
+    loss_pct_median, ...                           one factor at a time: in % of the baseline, and the factor
     steps_to_target_median, ...                    to the target accuracy; stable_epoch, _low, _high: epochs to stable
     servers, staleness, average_every, ...         what only some strategies take; empty for the others
 
@@ -17,13 +18,14 @@ import shlex
 from typing import Any
 
 from paceline import catalog
-from paceline.records.results import Interval, PointResult, StudyResults
+from paceline.records.results import Effect, Interval, PointResult, StudyResults
 from paceline.records.study import Point
 from paceline.records.trace import LEDGER_KINDS
 
 _INTERVALS = ("epoch_s", "total_s", "samples_per_s", "speedup", "efficiency", "load_s", "queue_s")
 _FACTORS = ("computation_scaling", "load_balance", "serialisation", "transfer")
 _SPREADS = ("test_accuracy", "test_loss")
+_EFFECTS = ("loss_pct", "accuracy_pct", "time_pct")
 _TO_TARGET = {"steps": "steps_to_target", "time_s": "time_to_target_s", "rank_hours": "rank_hours_to_target"}
 _WORTH = ("statistical_efficiency", "effective_speedup")
 _OPTIONS = tuple(dict.fromkeys(option for options in catalog.STRATEGY_OPTIONS.values() for option in options))
@@ -37,6 +39,7 @@ COLUMNS: dict[str, type] = {
     "ranks": int,
     "hosts": int,
     "threads": int,
+    "cores": int,
     "launcher": str,
     "strategy": str,
     "script": str,
@@ -54,6 +57,8 @@ COLUMNS: dict[str, type] = {
     "runs": int,
     **{f"{name}_{part}": float for name in _INTERVALS for part in ("median", "low", "high")},
     **{f"{name}_{part}": float for name in _SPREADS for part in ("mean", "std")},
+    "factor": str,
+    **{f"{name}_{part}": float for name in _EFFECTS for part in ("median", "low", "high")},
     **dict.fromkeys(("stable_epoch", "stable_low", "stable_high"), int),
     "target_accuracy": float,
     **{f"{name}_{part}": float for name in _TO_TARGET.values() for part in ("median", "low", "high")},
@@ -73,8 +78,11 @@ COLUMNS: dict[str, type] = {
 
 def rows(results: StudyResults) -> list[dict[str, Any]]:
     """One row per point, with every column."""
-    blank = dict.fromkeys(COLUMNS)
-    return [{**blank, "study": results.study.name, **_settings(point), **_figures(point)} for point in results.points]
+    blank = dict.fromkeys(COLUMNS) | {"study": results.study.name}
+    effects = {effect.point_id: _effect(effect) for effect in results.effects}
+    return [
+        {**blank, **_settings(point), **_figures(point), **effects.get(point.point_id, {})} for point in results.points
+    ]
 
 
 def csv_bytes(results: StudyResults) -> bytes:
@@ -107,6 +115,7 @@ def _settings(row: PointResult) -> dict[str, Any]:
         "ranks": point.ranks,
         "hosts": point.hosts,
         "threads": point.threads,
+        "cores": point.cores,
         "launcher": point.launcher,
         "strategy": point.strategy,
         **{option: point.options.get(option) for option in _OPTIONS},
@@ -145,6 +154,14 @@ def _figures(row: PointResult) -> dict[str, Any]:
         figures[name] = getattr(row.efficiencies, name, None)
     names = ("message_bytes", "exposed_share", "read_bytes", "staleness_max", "oversubscribed", "emulated", "failure")
     return figures | {name: getattr(row, name) for name in names}
+
+
+def _effect(effect: Effect) -> dict[str, Any]:
+    """What a point has in % of the baseline, which has no factor of its own."""
+    figures: dict[str, Any] = {"factor": None if effect.is_baseline else effect.factor}
+    for name in _EFFECTS:
+        figures |= _interval(name, getattr(getattr(effect, name), "interval", None))
+    return figures
 
 
 def _learning(row: PointResult) -> dict[str, Any]:

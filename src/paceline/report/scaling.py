@@ -7,13 +7,18 @@ exchange and is run once for all strategies.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
+from paceline.records.laws import LawCurve
 from paceline.records.results import Interval, PointResult, StudyResults
 from paceline.report.choice import by_id, is_several, main_comparison, series_names
+from paceline.report.phrases import LAW_NAMES
 from paceline.report.tables import time_unit
 from paceline.units import finite, number_text, percent_text
+
+_MOST_SHOWN_LAWS = 2
+"""Laws that are drawn before a reader asks for them: with more, bands hide one another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,20 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LawLine:
+    """A scaling law that was fitted to one series."""
+
+    law: str
+    """amdahl, gustafson or usl."""
+    label: str
+    number: int | None
+    """Of the series among the lines; None where it is the only one."""
+    curve: LawCurve
+    shown: bool
+    """Whether it is drawn before a reader asks for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scaling:
     """One figure over ranks, as measured and as it would be if nothing were lost."""
 
@@ -58,6 +77,8 @@ class Scaling:
     """Whether there are servers among the ranks."""
     emulated: bool = False
     """Whether the hosts of some points are one machine."""
+    laws: tuple[LawLine, ...] = ()
+    """Fitted to the lines: of speed-ups alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +99,25 @@ def speedups(results: StudyResults) -> Scaling:
     """Speed-up over ranks; ideal is the ratio of ranks to the baseline's."""
     smallest = {base.ranks_and_servers for base in _baselines(results)}
     first = smallest.pop() if len(smallest) == 1 else None
-    return _scaling(results, lambda p: p.speedup, lambda n: n / first if first else None, unit="×", labels=True)
+    found = _scaling(results, lambda p: p.speedup, lambda n: n / first if first else None, unit="×", labels=True)
+    return replace(found, laws=_law_lines(results))
+
+
+def _law_lines(results: StudyResults) -> tuple[LawLine, ...]:
+    """Both laws of a single series; of several, the preferred one of each."""
+    names = series_names(results)
+    several = len(names) > 1
+    fitted = [(own, law) for own in results.laws for law in own.laws if law is own.best or not several]
+    return tuple(
+        LawLine(
+            law=law.name,
+            label=f"{own.series}: {LAW_NAMES[law.name]}" if several else f"{LAW_NAMES[law.name]}, fitted",
+            number=names.index(own.series) if several else None,
+            curve=law.curve,
+            shown=law is own.best and len(fitted) <= _MOST_SHOWN_LAWS,
+        )
+        for own, law in fitted
+    )
 
 
 def epoch_times(results: StudyResults) -> Scaling:
@@ -89,6 +128,19 @@ def epoch_times(results: StudyResults) -> Scaling:
         return _scaling(results, lambda p: p.epoch_s, lambda n: None, unit=unit, factor=factor)
     whole = base.epoch_s.median * base.ranks_and_servers * factor
     return _scaling(results, lambda p: p.epoch_s, lambda n: whole / n, unit=unit, factor=factor)
+
+
+def efficiencies(results: StudyResults) -> Scaling:
+    """Efficiency over ranks in per cent; ideal is all of it."""
+    return _scaling(results, lambda p: p.efficiency, lambda n: 100.0, unit="%", factor=100.0)
+
+
+def step_times(results: StudyResults, step_s: Mapping[str, Interval]) -> Scaling:
+    """Milliseconds of a step over ranks; ideal, where the batch per rank stays the same, is the baseline's."""
+    base = _common_baseline(results)
+    alone = step_s.get(base.point_id) if base else None
+    level = alone.median * 1e3 if alone else None
+    return _scaling(results, lambda p: step_s.get(p.point_id), lambda n: level, unit="ms", factor=1e3)
 
 
 def throughputs(results: StudyResults) -> Scaling:

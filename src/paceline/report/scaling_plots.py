@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paceline.report.canvas import HEIGHT, LINE_STYLES, Figure, axis_title, layout, rounded
+from paceline.report.canvas import HEIGHT, LINE_STYLES, Figure, Numbers, axis_title, layout, plain, rounded, two_lines
+from paceline.report.law_plots import beyond, law_bands, law_caption, law_curves, law_end, law_key, law_rows
 from paceline.report.legend import Key
 from paceline.report.scaling import Estimate, Line, Ranking, Scaling
 from paceline.units import number_text
@@ -14,8 +15,13 @@ from paceline.units import number_text
 _LOG_FROM = 8
 """Ratio of most to fewest ranks from which both axes are logarithmic: below, small numbers keep their room."""
 
+_MOST_LABELS = 7
+"""Points of a line that have their figures beside them: more would overlap."""
 
-def scaling_figure(name: str, title: str, scaling: Scaling, *, axis: str, caption: str, hover: str) -> Figure | None:
+
+def scaling_figure(
+    name: str, title: str, scaling: Scaling, *, axis: str, caption: str, hover: str, terms: tuple[str, ...] = ()
+) -> Figure | None:
     """A figure over ranks; None where no series has two points."""
     lines = [measured for line in scaling.lines if (measured := _measured(line)).ranks]
     if not any(len(line.ranks) > 1 for line in lines):
@@ -23,23 +29,47 @@ def scaling_figure(name: str, title: str, scaling: Scaling, *, axis: str, captio
     ranks = sorted({n for line in lines for n in line.ranks})
     ideals = [ideal for n, ideal in zip(scaling.ranks, scaling.ideal, strict=True) if n in ranks]
     drawing, logarithmic = _axes(scaling, lines, ranks, ideals)
+    drawing |= beyond(scaling.laws, logarithmic=logarithmic)
     drawing["yaxis"] |= {"title": axis_title(axis), "rangemode": "tozero"}
     caption += f": medians of the repeats{f' with their {scaling.around}' if scaling.around else ''}."
     if any(shared for line in lines for shared in line.crowded):
         what = "had to share cores, or hosts of one machine" if scaling.emulated else "had to share cores"
         caption += f" Hollow points {what}."
+    caption += law_caption(scaling.laws)
     several = len(scaling.lines) > 1
     keys = [_line_key(line, number if several else None) for number, line in enumerate(lines)]
-    data = [_ideal_trace(ranks, ideals)] if any(ideals) else []
+    data = [*([_ideal_trace(ranks, ideals)] if any(ideals) else []), *law_bands(scaling.laws)]
     ideal_at = dict(zip(ranks, ideals, strict=True))
     for number, (line, key) in enumerate(zip(lines, keys, strict=True)):
         # Far below the ideal there is room above a point, and the axis below it.
         sunken = [(ideal_at[n] or 0.0) / 2 > e.value for n, e in zip(line.ranks, line.measured, strict=True) if e]
         xs = _beside(line.ranks, ranks, number=number, count=len(lines), logarithmic=logarithmic)
         data += [_interval_trace(line, xs, key, several), _measured_trace(line, xs, key, hover, sunken)]
+    data += law_curves(scaling.laws)
     if any(ideals):
         keys.append(Key(label="ideal", color="muted", dash="dash"))
-    return Figure(name=name, title=title, caption=caption, keys=tuple(keys), data=data, layout=drawing)
+    keys += [law_key(law) for law in scaling.laws]
+    return Figure(
+        name=name,
+        title=title,
+        caption=caption,
+        keys=tuple(keys),
+        data=data,
+        layout=drawing,
+        terms=terms,
+        numbers=_numbers(scaling, lines, axis, ideal_at),
+    )
+
+
+def _numbers(scaling: Scaling, lines: list[Line], axis: str, ideal_at: Mapping[int, float | None]) -> Numbers:
+    rows: list[list[str | float | None]] = []
+    for line in lines:
+        for ranks, point, estimate in zip(line.ranks, line.points, line.measured, strict=True):
+            assert estimate is not None
+            figures = (estimate.value, estimate.low, estimate.high, ideal_at[ranks])
+            rows.append([line.name, point, ranks, *rounded(figures)])
+    rows += law_rows(scaling.laws)
+    return Numbers(("series", "point", "ranks", axis, "low", "high", "ideal"), rows)
 
 
 def _axes(
@@ -49,7 +79,8 @@ def _axes(
     labels = any(line.labels for line in lines)
     logarithmic = max(ranks) >= _LOG_FROM * min(ranks)
     drawing = layout()
-    drawing["xaxis"] |= _rank_axis(ranks, logarithmic=logarithmic, labels=labels)
+    end = round(law_end(scaling.laws))
+    drawing["xaxis"] |= _rank_axis([*ranks, end] if end > max(ranks) else ranks, logarithmic=logarithmic, labels=labels)
     drawing["xaxis"] |= {"title": axis_title("ranks and servers" if scaling.servers else "ranks")}
     if logarithmic:
         estimates = [estimate.value for line in lines for estimate in line.measured if estimate is not None]
@@ -76,7 +107,7 @@ def ranking_figure(name: str, ranking: Ranking) -> Figure | None:
         "orientation": "h",
         "name": "samples/s",
         "showlegend": False,
-        "y": list(ranking.names),
+        "y": [plain(name) for name in ranking.names],
         "x": rounded([e.value for e in ranking.measured]),
         "text": [number_text(e.value, 4) for e in ranking.measured],
         "textposition": "inside",
@@ -95,7 +126,19 @@ def ranking_figure(name: str, ranking: Ranking) -> Figure | None:
         "error_x": _error_bars(ranking.measured, "var(--ink)"),
         "hovertemplate": "%{y}: %{text} samples/s<extra></extra>",
     }
-    return Figure(name=name, title=ranking.title, caption=caption, keys=(), data=[bars], layout=drawing)
+    rows: list[list[str | float | None]] = [
+        [named, *rounded((e.value, e.low, e.high))] for named, e in zip(ranking.names, ranking.measured, strict=True)
+    ]
+    return Figure(
+        name=name,
+        title=ranking.title,
+        caption=caption,
+        keys=(),
+        data=[bars],
+        layout=drawing,
+        terms=("samples/s", "series"),
+        numbers=Numbers(("series", "samples/s", "low", "high"), rows),
+    )
 
 
 def _measured(line: Line) -> Line:
@@ -152,6 +195,7 @@ def _interval_trace(line: Line, xs: list[float], key: Key, several: bool) -> dic
         "mode": "markers",
         "x": [x for x, _ in pairs],
         "y": rounded([e.value for _, e in pairs]),
+        "meta": key.label,
         "marker": {"size": 1, "color": color},
         "error_y": _error_bars([e for _, e in pairs], color) | {"width": 7},
         "showlegend": False,
@@ -176,10 +220,11 @@ def _measured_trace(line: Line, xs: list[float], key: Key, hover: str, sunken: l
     return {
         "type": "scatter",
         "mode": "lines+markers+text" if line.labels else "lines+markers",
-        "name": key.label,
+        "name": plain(key.label),
+        "meta": key.label,
         "x": xs,
         "y": rounded([e.value for e in estimates]),
-        "text": list(line.labels),
+        "text": _spaced(line.labels),
         "textposition": ["top right" if low else "bottom right" for low in sunken],
         "textfont": {"size": 13, "color": "var(--ink)"},
         "cliponaxis": False,
@@ -191,11 +236,17 @@ def _measured_trace(line: Line, xs: list[float], key: Key, hover: str, sunken: l
             "line": {"color": color, "width": 2},
         },
         "customdata": [
-            [point, number_text(e.value), number_text(e.low), number_text(e.high)]
+            [plain(point), number_text(e.value), number_text(e.low), number_text(e.high)]
             for point, e in zip(line.points, estimates, strict=True)
         ],
         "hovertemplate": "%{customdata[0]}<br>" + hover + "<br>%{customdata[2]} to %{customdata[3]}<extra></extra>",
     }
+
+
+def _spaced(labels: Sequence[str]) -> list[str]:
+    """Labels, of which so many are left out that those that stay have room; the last stays."""
+    every = max(1, math.ceil(len(labels) / _MOST_LABELS))
+    return [two_lines(label) if (len(labels) - 1 - index) % every == 0 else "" for index, label in enumerate(labels)]
 
 
 def _rank_axis(ranks: list[int], *, logarithmic: bool, labels: bool) -> dict[str, Any]:

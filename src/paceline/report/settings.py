@@ -26,7 +26,8 @@ def study_settings(study: Study) -> dict[str, object]:
 
 def point_settings(point: Point) -> dict[str, object]:
     """Every setting of a point; None where it was left open."""
-    run = _section("run", {name: getattr(point, name) for name in _RUN_FIELDS_OF_POINT})
+    fields = (*_RUN_FIELDS_OF_POINT, *(("cores",) if point.cores is not None else ()))
+    run = _section("run", {name: getattr(point, name) for name in fields})
     if point.script is not None:
         return {**_section("script", asdict(point.script)), **run}
     return {

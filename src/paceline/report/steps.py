@@ -32,7 +32,17 @@ def next_step(results: StudyResults) -> Step:
     if study.run.repeats < ENOUGH_REPEATS:
         text = f"Run {ENOUGH_REPEATS} repeats: then there is an interval instead of a range. Finished runs are kept."
         return Step(text=text, command=study_command(results, "--repeats", str(ENOUGH_REPEATS)))
+    if study.size == "small":
+        text = "Run it at its full size, as it is written: this says first what that takes."
+        return Step(text=text, command=study_command(results, "--size", "full", "--dry-run", folder=_full(results)))
+    if results.effects:
+        text = "More repeats show smaller effects. Finished runs are kept."
+        return Step(text=text, command=study_command(results, "--repeats", str(2 * study.run.repeats)))
     return _wider(results, fair) or _other_strategy(results)
+
+
+def _full(results: StudyResults) -> str:
+    return f"{results.folder.rstrip('/')}-full"
 
 
 def _wider(results: StudyResults, fair: list[int]) -> Step | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 
+from paceline.report.about import about_html
+from paceline.report.facts import Fact
 from paceline.report.tables import Cell, Table
 
 
@@ -12,8 +15,11 @@ def text_html(text: str) -> str:
     return escape(text).replace(" %", "\u00a0%").replace("± ", "±\u00a0").replace(" ×", "\u00a0×")
 
 
-def table_html(table: Table, *, compact: bool = False) -> str:
-    """A table with its footnotes, in a box that scrolls sideways where it is too wide; nothing where it has no rows."""
+def table_html(table: Table, *, compact: bool = False, definitions: Iterable[Fact] = ()) -> str:
+    """A table with its footnotes, in a box that scrolls sideways where it is too wide; nothing where it has no rows.
+
+    What its columns mean is taken from `definitions`, and from the glossary where they say nothing of one.
+    """
     if not table.rows:
         return ""
     named = {index for index, column in enumerate(table.columns) if column in table.words}
@@ -21,10 +27,19 @@ def table_html(table: Table, *, compact: bool = False) -> str:
     rows = "".join(_row(row, named) for row in table.rows)
     notes = "".join(f'<p class="footnote">{text_html(note)}</p>' for note in table.footnotes)
     kind = ' class="compact"' if compact else ""
+    return boxed(
+        table.caption,
+        f"<table{kind}><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>",
+        about=about_html(table.caption, table.columns, definitions),
+        notes=notes,
+    )
+
+
+def boxed(caption: str, table: str, *, about: str, notes: str = "") -> str:
+    """A table in a card: its caption, what it means, and a box in which it can be scrolled sideways."""
     return (
-        f'<div class="card"><div class="scroll" role="region" tabindex="0" aria-label="{escape(table.caption)}">'
-        f"<table{kind}><caption>{escape(table.caption)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        f"</div>{notes}</div>\n"
+        f'<figure class="card table"><figcaption>{escape(caption)}</figcaption>{about}'
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}">{table}</div>{notes}</figure>\n'
     )
 
 
@@ -35,7 +50,7 @@ def _word(named: bool) -> str:
 def _row(row: tuple[Cell, ...], named: set[int]) -> str:
     first, *rest = row
     cells = "".join(f"<td{_word(i in named)}>{_cell(cell)}</td>" for i, cell in enumerate(rest, start=1))
-    return f'<tr><th scope="row">{escape(first.figure)}</th>{cells}</tr>'
+    return f'<tr><th scope="row">{_cell(first)}</th>{cells}</tr>'
 
 
 def _cell(cell: Cell) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paceline.records.results import Interval, PointResult, Spread, StudyResults
-from paceline.records.study import factor_value
+from paceline.records.study import factor_value, shown_value
 from paceline.records.trace import LEDGER_KINDS
-from paceline.report.choice import is_script
+from paceline.report.choice import is_scaled, is_script
 from paceline.report.phrases import spread_text
 from paceline.units import count_text, finite, interval_text, number_text, percent_text
 
@@ -51,13 +51,18 @@ def figures_table(results: StudyResults) -> Table:
 
     Of a script, whose epochs and accuracy are not known, the time of whole runs in place of an epoch's.
     """
-    points, repeats, script = results.points, results.study.run.repeats, is_script(results)
+    points, repeats, script, scaled = (
+        results.points,
+        results.study.run.repeats,
+        is_script(results),
+        is_scaled(results),
+    )
     partial = any(point.runs < repeats for point in points)
     unit, factor = ("s", 1.0) if script else time_unit(points)
     columns = (*key_columns(results), *(("runs",) if partial else ()))
     effective = any(_effective(point) for point in points if point.point_id != point.baseline)
-    columns += (f"{'run' if script else 'epoch'} time ({unit})", "samples/s", "speed-up")
-    columns += (*(("effective speed-up",) if effective else ()), "efficiency")
+    columns += (f"{'run' if script else 'epoch'} time ({unit})", "samples/s")
+    columns += ("speed-up", *(("effective speed-up",) if effective else ()), "efficiency") if scaled else ()
     columns += () if script else ("test accuracy",)
     rows = []
     for point in points:
@@ -66,9 +71,10 @@ def figures_table(results: StudyResults) -> Table:
             row.append(Cell(f"{point.runs} of {repeats}"))
         row.append(interval_cell(point.total_s if script else point.epoch_s, factor))
         row.append(interval_cell(point.samples_per_s, digits=4))
-        row.append(interval_cell(point.speedup))
-        row += [interval_cell(_effective(point))] if effective else []
-        row.append(percent_cell(point.efficiency))
+        if scaled:
+            row.append(interval_cell(point.speedup))
+            row += [interval_cell(_effective(point))] if effective else []
+            row.append(percent_cell(point.efficiency))
         row += [] if script else [spread_cell(point.test_accuracy)]
         rows.append(tuple(row))
     footnotes = [_around_note(points, script=script), *fairness_notes(points)]
@@ -97,9 +103,9 @@ def fairness_notes(points: tuple[PointResult, ...]) -> list[str]:
     """What the marks beside some points mean."""
     notes = []
     if any(point.oversubscribed for point in points):
-        notes.append("* more ranks or threads than cores: these points say little about scaling.")
+        notes.append("* emulated: more ranks or threads than cores. These points say little about scaling.")
     if any(point.emulated for point in points):
-        notes.append("† hosts that are one machine: these points say little about scaling.")
+        notes.append("† emulated: hosts that are one machine. These points say little about scaling.")
     return notes
 
 
@@ -111,7 +117,7 @@ def key_columns(results: StudyResults) -> tuple[str, ...]:
 def key_cells(results: StudyResults, point: PointResult, *, marked: bool = False) -> list[Cell]:
     """The cells under these headings; `marked` where the rank count carries the marks of unfair points."""
     marks = fairness_marks(point) if marked else ""
-    values = (factor_value(point.point, path) for path in _factors(results))
+    values = (shown_value(path, factor_value(point.point, path)) for path in _factors(results))
     return [Cell(f"{point.point.ranks}{marks}"), *(Cell(factor_text(value)) for value in values)]
 
 
@@ -126,7 +132,7 @@ def word_columns(results: StudyResults) -> tuple[str, ...]:
 
 def factor_heading(path: str) -> str:
     """A setting as a heading: `run.strategy` is `strategy`, `train.batch_global` is `batch global`."""
-    return path.split(".", 1)[1].replace("_", " ")
+    return "model" if path == "model.name" else path.split(".", 1)[1].replace("_", " ")
 
 
 def factor_text(value: object) -> str:

@@ -13,7 +13,9 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from paceline.report.laws import told_text
 from paceline.report.model import ReportModel
+from paceline.report.published import ShownPublished
 from paceline.report.tables import Cell, Table
 from paceline.report.words import ShownFinding
 
@@ -27,13 +29,21 @@ def render(model: ReportModel, *, width: int = 100, color: bool = False) -> str:
     console.print(Text(model.title, style="bold"))
     if model.question:
         console.print(Text(model.question, style="dim"))
+    _print_section(console, model.effects)
     _print_section(console, model.figures)
+    _print_section(console, model.not_run)
+    _print_section(console, model.laws.table)
+    if model.laws.told and not model.laws.table.rows:
+        console.print()
+    for told in model.laws.told:
+        console.print(Text(told_text(told), style="" if model.laws.table.rows else "dim"))
     for compared in model.side_by_side:
         _print_section(console, compared.table)
         if compared.sentence and compared.sentence not in (model.verdict, *model.remarks):
             console.print(Text(compared.sentence))
     for table in (model.learning, model.accuracies, model.phases, model.extras, model.brief_ledger):
         _print_section(console, table)
+    _print_published(console, model.published)
     console.print()
     console.print(Text(model.verdict, style="bold"))
     for remark in model.remarks:
@@ -88,6 +98,16 @@ def _print_section(console: Console, table: Table) -> None:
         _print_table(console, table)
 
 
+def _print_published(console: Console, published: ShownPublished) -> None:
+    """The published tables beside ours, what they say against themselves, and the open questions."""
+    for table in published.tables:
+        _print_section(console, table)
+    for told in (*(f"{fact.label}: {fact.text}" for fact in published.about), *published.disagreements):
+        console.print(Text(told, style="dim"))
+    for answer in published.answers:
+        console.print(Text(f"{answer.name}: ", style="bold").append(answer.verdict, style="not bold"))
+
+
 def _print_table(console: Console, table: Table) -> None:
     """In one line per row where that fits, else in two, else in several tables one below the other."""
     table = _narrowed(table, console.width)
@@ -106,7 +126,8 @@ def _print_table(console: Console, table: Table) -> None:
 
 
 def _narrowed(table: Table, width: int) -> Table:
-    """The table with what names its rows in one column, one below the other, where no figure fits beside it."""
+    """The table with sentences broken, and with what names its rows in one column where no figure fits beside it."""
+    table = _with_broken_words(table, width)
     keys, rest = range(table.keys), range(table.keys, len(table.columns))
     if all(_width(table, [*keys, index], "\n") <= width for index in rest):
         return table
@@ -121,6 +142,21 @@ def _narrowed(table: Table, width: int) -> Table:
         keys=1,
         words=(*table.words, heading),
     )
+
+
+def _with_broken_words(table: Table, width: int) -> Table:
+    """The same with sentences broken between words where they are longer than the room beside what names the rows."""
+    keys = [_column_width(table, index, "\n") for index in range(table.keys)]
+    side_by_side = sum(keys) + _GAP * (len(keys) - 1)
+    room = max(1, width - _GAP - (side_by_side if side_by_side <= width // 2 else max(keys)))
+
+    def broken(index: int, cell: Cell) -> Cell:
+        if index < table.keys or table.columns[index] not in table.words or len(cell.figure) <= room:
+            return cell
+        return replace(cell, figure=_folded([cell.figure], room))
+
+    rows = tuple(tuple(broken(index, cell) for index, cell in enumerate(row)) for row in table.rows)
+    return replace(table, rows=rows)
 
 
 def _folded(names: Sequence[str], room: int) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 
 from paceline.records.anatomy import Efficiencies
 from paceline.records.results import PointResult, StudyResults
+from paceline.report.about import about_html
 from paceline.report.choice import drawn_points
+from paceline.report.facts import Fact
+from paceline.report.table_html import boxed
 from paceline.report.tables import NONE
 from paceline.units import finite, percent_text
 
@@ -96,7 +99,7 @@ def _left(measured: float | None, tree: Efficiencies) -> float | None:
     return None if measured is None else finite(measured - tree.global_)
 
 
-def tree_html(tree: Tree) -> str:
+def tree_html(tree: Tree, definitions: Iterable[Fact] = ()) -> str:
     """The tree as a table with a bar in every cell; nothing where no point has one."""
     if not tree.labels:
         return ""
@@ -107,11 +110,12 @@ def tree_html(tree: Tree) -> str:
     ]
     rows.append(_row("left unexplained", 0, [f"<td>{_points(value)}</td>" for value in tree.left], _LEFT))
     caption = "Efficiency of the timed steps of the median runs in factors; beside each its share of what is lost"
-    return (
-        f'<div class="card"><div class="scroll" role="region" tabindex="0" aria-label="{caption}"><table class="tree">'
-        f'<caption>{caption}</caption><thead><tr><th scope="col">factor</th>{head}<th scope="col" class="meaning">'
-        f"what it is</th></tr></thead><tbody>{''.join(rows)}</tbody></table></div></div>\n"
+    table = (
+        f'<table class="tree"><thead><tr><th scope="col">factor</th>{head}<th scope="col" class="meaning">what it is'
+        f"</th></tr></thead><tbody>{''.join(rows)}</tbody></table>"
     )
+    terms = ("efficiency", *(factor.name for factor in tree.factors))
+    return boxed(caption, table, about=about_html(caption, terms, definitions))
 
 
 def _row(name: str, depth: int, cells: list[str], meaning: str) -> str:

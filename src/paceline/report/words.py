@@ -14,6 +14,7 @@ from paceline.records.finding import Finding
 from paceline.records.results import PointResult, StudyResults
 from paceline.report.choice import baseline, by_id, chosen, is_script, is_several, is_weak, main_comparison
 from paceline.report.learning_words import accuracy_checks_sentence, target_sentences
+from paceline.report.one_factor_words import effects_sentences, effects_verdict
 from paceline.report.phase_tables import features_sentences, gain_sentences
 from paceline.report.phrases import about, around, spread_text
 from paceline.report.side_by_side import (
@@ -67,10 +68,22 @@ def verdict(results: StudyResults) -> str:
 
 def remarks(results: StudyResults) -> tuple[str, ...]:
     """What stands beside the verdict: the lost part, accuracy, who reaches the target first, and what was left out."""
-    accuracy = [_accuracy(results), accuracy_checks_sentence(results), *gain_sentences(results)]
+    checked = "" if results.effects else accuracy_checks_sentence(results)  # those say it for every factor
+    accuracy = [_accuracy(results), checked, *gain_sentences(results)]
     sentences = [_comparison(results), _lost_part(results), *accuracy, *target_sentences(results), *_left_out(results)]
     sentences += features_sentences(results)
+    sentences = [*effects_sentences(results), *sentences, _not_run(results)]
     return tuple(sentence for sentence in sentences if sentence)
+
+
+def _not_run(results: StudyResults) -> str:
+    """How many points were left out; each has its reason in a table of its own."""
+    if not results.not_run:
+        return ""
+    first = results.not_run[0]
+    if len(results.not_run) == 1:
+        return f"{first.label} was not run: {first.reason}"
+    return f"{len(results.not_run)} points were not run, the first of them {first.label}: {first.reason}"
 
 
 def finished_runs(results: StudyResults) -> int:
@@ -79,6 +92,8 @@ def finished_runs(results: StudyResults) -> int:
 
 
 def _answer(results: StudyResults) -> str:
+    if results.effects:
+        return effects_verdict(results)
     point = chosen(results)
     base = by_id(results, point.baseline) if point else None
     compared = main_comparison(results)

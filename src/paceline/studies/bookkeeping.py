@@ -16,6 +16,7 @@ from pathlib import Path
 from paceline.errors import FolderError, RunError, StorageError
 from paceline.records.codec import read_record, storage_error, sync_folder, write_atomically, write_record
 from paceline.records.folder import RunFolder, StudyFolder
+from paceline.records.results import NotRun
 from paceline.records.run import Manifest, RunResult
 from paceline.records.study import Point, Run, Study
 from paceline.studies.lock import StudyLock, holder_of, in_use, is_lock_file
@@ -33,6 +34,8 @@ class StudyPoints:
 
     study: Study
     points: tuple[Point, ...]
+    not_run: tuple[NotRun, ...] = ()
+    """Points that the machine or cluster could not hold, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +108,9 @@ def set_aside(folder: Path) -> Path | None:
     return moved
 
 
-def write_study(folder: StudyFolder, study: Study, points: Sequence[Point]) -> None:
+def write_study(folder: StudyFolder, study: Study, points: Sequence[Point], not_run: Sequence[NotRun] = ()) -> None:
     """Write the resolved study: `study.toml` for people, `points.json` for reports."""
-    record = StudyPoints(study=study, points=tuple(points))
+    record = StudyPoints(study=study, points=tuple(points), not_run=tuple(not_run))
     write_atomically(folder.study, study_toml(study).encode())
     write_record(folder.points_file, record)
 

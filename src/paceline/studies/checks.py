@@ -15,6 +15,7 @@ from paceline import catalog
 from paceline.records.study import AugmentSettings, DataSettings, ModelSettings, RunSettings, Study, TrainSettings
 from paceline.studies import (
     launching,
+    model_factors,
     network_checks,
     noise_checks,
     phase_checks,
@@ -22,9 +23,10 @@ from paceline.studies import (
     scripts,
     target_checks,
 )
-from paceline.studies.expand import rank_numbers, variants
+from paceline.studies.expand import DESIGNS, ONE_AT_A_TIME, num_variants, rank_numbers, unchanging, variants
 from paceline.studies.files import data_path, model_path
 from paceline.studies.keys import Problem, shown
+from paceline.studies.published_tables import published_names
 from paceline.units import counted
 
 MAX_RANKS = 4096
@@ -37,7 +39,7 @@ _FOLDER_NAME = re.compile(r"\w([\w .+-]*[\w+-])?")
 def problems(study: Study, base: Path) -> Iterator[Problem]:
     """Everything that is wrong with a study whose keys and types are right."""
     yield from _naming(study)
-    num_points = math.prod(map(len, study.vary.values())) * max(1, len(study.run.ranks))
+    num_points = num_variants(study)
     if num_points > MAX_POINTS:
         text = f"The factors of this study make {num_points:,} points: at most {MAX_POINTS:,} are taken. Vary less."
         yield Problem(("study", *study.vary), text)
@@ -50,7 +52,33 @@ def problems(study: Study, base: Path) -> Iterator[Problem]:
             if problem.text not in told:
                 told.add(problem.text)
                 yield problem
+    yield from _options(study)
     yield from launching.problems(study)
+    if not told:
+        yield from _one_at_a_time(study)
+
+
+def _options(study: Study) -> Iterator[Problem]:
+    """Options that none of several models takes: of a single one, the model itself says so."""
+    names = [str(name) for name in study.vary.get("model.name", ())]
+    for key in model_factors.untaken(tuple(study.model.options), names) if names else ():
+        text = f"model.{key} = {shown(study.vary.get(f'model.{key}', study.model.options[key]))}"
+        yield Problem((f"model.{key}", "model.name"), f"{text}: none of {', '.join(names)} takes it.")
+
+
+def _one_at_a_time(study: Study) -> Iterator[Problem]:
+    """What a study of one factor at a time cannot show."""
+    if study.design != ONE_AT_A_TIME:
+        return
+    if num_variants(study) == 1:
+        text = 'study.design = "one-at-a-time": nothing is varied. Give a list in place of some value.'
+        yield Problem(("study.design",), text)
+    for path, value in unchanging(study):
+        yield Problem(
+            (path, "study.design"),
+            f"{path} = {shown(value)}: changes nothing at the baseline, which has the first value of every factor. "
+            "Put another first, or leave it out.",
+        )
 
 
 def _of_combination(study: Study, base: Path) -> Iterator[Problem]:
@@ -80,6 +108,10 @@ def _naming(study: Study) -> Iterator[Problem]:
             f"study.name = {shown(study.name)}: a folder is named after it, so it must be made of letters, digits, "
             "spaces and . _ + - (at most 100, a letter or digit first).",
         )
+    yield from _one_of("study.design", study.design, DESIGNS)
+    yield from _one_of("study.published", study.published, ("", *published_names()))
+    yield from _one_of("study.fits", study.fits, ("", "machine"))
+    yield from _one_of("study.size", study.size, ("", "small", "full"))
 
 
 def _data(data: DataSettings, base: Path, *, ranks: int) -> Iterator[Problem]:
@@ -213,6 +245,10 @@ def _run(run: RunSettings, ranks: tuple[int, ...], *, script: bool) -> Iterator[
         yield from _least(f"run.{key}", getattr(run, key), 1, MAX_RANKS)
     yield from _least("run.staleness", run.staleness, 0, MAX_RANKS)
     yield from _least("run.threads", run.threads, 1, 4096)
+    yield from _least("run.cores", run.cores, 1, 4096)
+    if run.cores is not None and not run.pin:
+        text = f"run.cores = {run.cores}: a rank is kept to so many cores by pinning it, and run.pin is false."
+        yield Problem(("run.cores", "run.pin"), text)
     yield from _least("run.repeats", run.repeats, 1, 10_000)
     if not script:
         yield from _known("run.strategy", "strategy", run.strategy)

@@ -12,6 +12,7 @@ from paceline.errors import FolderError, StorageError
 from paceline.records.anatomy import RunTrace
 from paceline.records.codec import read_record
 from paceline.records.folder import RunFolder, StudyFolder
+from paceline.records.results import NotRun
 from paceline.records.run import Machine, Manifest, RunResult
 from paceline.records.study import Point, Run, Study
 from paceline.studies import bookkeeping
@@ -44,6 +45,8 @@ class Collected:
     """point_id -> why runs of it are missing."""
     commit: str | None
     """Paceline's, of the finished runs; several are separated by commas."""
+    not_run: tuple[NotRun, ...] = ()
+    """Points that were left out when it was run, and why."""
 
 
 def collect(folder: Path) -> Collected:
@@ -67,6 +70,7 @@ def collect(folder: Path) -> Collected:
         machine=next((run.machine for run in sorted(runs, key=_ranks, reverse=True) if run.machine is not None), None),
         failures=failures,
         commit=", ".join(dict.fromkeys(run.manifest.commit for run in runs if run.manifest.commit)) or None,
+        not_run=known.not_run,
     )
 
 

@@ -32,11 +32,13 @@ class Estimates:
     """What is known of how long runs take."""
 
     def __init__(
-        self, num_train: Callable[[DataSettings], int | None] = lambda data: None, sample_s: float | None = None
+        self,
+        num_train: Callable[[DataSettings], int | None] = lambda data: None,
+        sample_s: Callable[[Point], float | None] = lambda point: None,
     ) -> None:
         """`num_train` says how many samples are trained on, None where that is not known yet.
 
-        `sample_s` is the time of one rank for one sample, as a few steps before the first run have shown it.
+        `sample_s` is the time of one rank of a point for one sample, as a few steps before the first run have shown it.
         """
         self._num_train = functools.cache(num_train)  # a split is drawn for each
         self._known: dict[int, tuple[Point, float | None]] = {}
@@ -48,7 +50,10 @@ class Estimates:
         """A run of a point was finished; one that went on from a checkpoint says nothing of a whole one."""
         if result.resumed_from_step is None:
             trained_s = sum(epoch.epoch_s + epoch.evaluate_s for epoch in result.epochs)
-            seen = _Seen(wall_s=result.wall_s, trained_s=min(trained_s, result.wall_s))
+            made = result.features
+            # Features that it computed are in the cache for the runs to come.
+            wall_s = result.wall_s - (made.ready_s if made and not made.found else 0.0)
+            seen = _Seen(wall_s=wall_s, trained_s=min(trained_s, wall_s))
             self._seen.setdefault(point.point_id, (point, []))[1].append(seen)
             self._known.clear()
 
@@ -75,8 +80,8 @@ class Estimates:
         others = [self._scaled_s(point, other, seen) for other, runs in self._seen.values() for seen in runs]
         if others:
             return statistics.median(others)
-        samples = self._samples_of_rank(point)
-        return None if self._sample_s is None or samples is None else samples * self._sample_s
+        samples, sample_s = self._samples_of_rank(point), self._sample_s(point)
+        return None if sample_s is None or samples is None else samples * sample_s
 
     def _scaled_s(self, point: Point, other: Point, seen: _Seen) -> float:
         samples, known = self._samples_of_rank(point), self._samples_of_rank(other)

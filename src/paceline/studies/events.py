@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from paceline.records.results import NotRun
 from paceline.records.run import RunResult
 from paceline.records.study import Point, Run, Study
 
@@ -33,6 +34,8 @@ class StudyStarted:
     """Runs that the study asks for."""
     finished: int
     """Runs that an earlier execution has left finished."""
+    not_run: tuple[NotRun, ...] = ()
+    """Points that are left out, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,8 @@ class RunStarted:
     """From 1 on, in the order of execution."""
     total: int
     attempt: int
+    classes: int | None = None
+    """Of its data set, where that is known: what guessing gives follows from it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

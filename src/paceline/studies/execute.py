@@ -9,7 +9,7 @@ ends its point; the other points go on. A full disk and Ctrl-C end the study; wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,10 +36,11 @@ from paceline.studies.events import (
     StudyStarted,
     StudyStopped,
 )
-from paceline.studies.job import Job, check_job, make_job
+from paceline.studies.job import Job, check_job, make_job, model_key
 from paceline.studies.load import LoadedStudy
 from paceline.studies.lock import StudyLock
 from paceline.studies.pace import Pace
+from paceline.studies.preflight import Built
 from paceline.studies.refusal import crowded, emulated, refused
 
 
@@ -83,15 +84,15 @@ def execute(
     missing = job.runs if fresh else bookkeeping.unfinished(job.folder, job.runs)
     # A few steps are timed where nothing else says what the first run will take.
     timed = budget_h is not None and len(missing) == len(job.runs)
-    sample_s = check_job(job, missing, preflight=preflight, timed=timed)
+    built = check_job(job, missing, preflight=preflight, timed=timed)
     if fresh:
         leftover.end_jobs(job.folder)
     if fresh and (moved := bookkeeping.set_aside(folder)) is not None:
         events(Note(text=f"The old study was moved to {moved}."))
     with StudyLock(job.folder.lock, say=lambda text: events(Note(text=text))) as lock:
         bookkeeping.sweep(folder)
-        bookkeeping.write_study(job.folder, job.study, job.points)
-        return _Runner(job, lock, budget_h, sample_s).execution()
+        bookkeeping.write_study(job.folder, job.study, job.points, job.not_run)
+        return _Runner(job, lock, budget_h, built).execution()
 
 
 _IDLE_ATTEMPTS = 3
@@ -116,10 +117,10 @@ class _Patience:
 class _Runner:
     """Takes the runs of a job in turn, under the folder's lock."""
 
-    def __init__(self, job: Job, lock: StudyLock, budget_h: float | None, sample_s: float | None) -> None:
+    def __init__(self, job: Job, lock: StudyLock, budget_h: float | None, built: Mapping[str, Built]) -> None:
         self._job = job
         self._lock = lock
-        self._estimates = Estimates(job.num_train, sample_s)
+        self._estimates = Estimates(job.num_train, lambda point: built.get(model_key(point), Built()).sample_s)
         self._pace = Pace(self._estimates)
         self._budget = Budget(budget_h, job.folder, self._estimates)
         self._failures: dict[str, str] = {}
@@ -177,13 +178,15 @@ class _Runner:
                 placements=tuple(job.launcher(point).placement(point).text for point in job.points),
                 total=len(job.runs),
                 finished=num_finished,
+                not_run=job.not_run,
             )
         )
 
     def _try(self, run: Run, index: int, attempt: int, pending: Manifest | None) -> bool:
         """Execute one run; False where it failed, which ends its point. One that had to give way is tried again."""
         job, total, patience = self._job, len(self._job.runs), _Patience()
-        job.events(RunStarted(run=run, index=index, total=total, attempt=attempt))
+        classes = job.classes(run.point)
+        job.events(RunStarted(run=run, index=index, total=total, attempt=attempt, classes=classes))
         try:
             while True:
                 try:
@@ -234,7 +237,7 @@ class _Runner:
             oversubscribed=placement.oversubscribed or crowded(roll),
             emulated=emulated(roll),
             queue_s=leftover.queue_s(folder, manifest),
-            classes=job.prepared.dataset.classes if job.prepared else None,
+            classes=job.classes(run.point),
         )
         self._budget.spend(folder, manifest, result.wall_s)
         self._lock.check()

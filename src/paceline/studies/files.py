@@ -15,6 +15,8 @@ from paceline import catalog
 from paceline.errors import ModelError
 from paceline.records.study import ModelSettings, Study
 
+Value = str | int | float | bool
+
 
 def model_path(name: str, base: Path) -> Path | None:
     """The absolute path of the file in `my_file.py:build`; None for a model of the catalog."""
@@ -73,13 +75,28 @@ def absolute_dataset(dataset: str, base: Path) -> str:
 
 
 def with_absolute_paths(study: Study, base: Path) -> Study:
-    """The study with its files found from any folder."""
+    """The study with its files found from any folder, those that it varies included."""
     return replace(
         study,
         model=replace(absolute_weights(study.model, base), name=absolute_model(study.model.name, base)),
         data=replace(study.data, dataset=absolute_dataset(study.data.dataset, base)),
         script=study.script and replace(study.script, path=str(absolute(study.script.path, base))),
+        vary={
+            path: tuple(_absolute_value(study, path, v, base) for v in values) for path, values in study.vary.items()
+        },
     )
+
+
+def _absolute_value(study: Study, path: str, value: Value, base: Path) -> Value:
+    """One value of a factor, found from any folder where it is a file."""
+    if path == "data.dataset":
+        return absolute_dataset(str(value), base)
+    if path == "model.name":
+        return absolute_model(str(value), base)
+    if path == "model.weights":
+        varied = replace(study.model, options={**study.model.options, "weights": value})
+        return str(absolute_weights(varied, base).options["weights"])
+    return value
 
 
 def model_digest(path: Path | None) -> str:

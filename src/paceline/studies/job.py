@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from paceline import catalog
@@ -11,15 +12,17 @@ from paceline.data import store
 from paceline.data.store import Prepared
 from paceline.launch.base import Launcher, Placement
 from paceline.records.folder import RunFolder, StudyFolder
+from paceline.records.results import NotRun
 from paceline.records.run import Manifest
-from paceline.records.study import DataSettings, Point, Run, Study
+from paceline.records.study import DataSettings, LaunchSettings, Point, Run, Study
 from paceline.studies.compose import new_manifest
+from paceline.studies.contents import Contents, as_decoded, fetched_contents
 from paceline.studies.events import DataReady, Event, Note
-from paceline.studies.expand import expand, schedule, variants
-from paceline.studies.files import model_digest, model_path, weights_path, with_absolute_paths
+from paceline.studies.expand import expand, launch_of, schedule, variants
+from paceline.studies.files import with_absolute_paths
+from paceline.studies.fits import held
 from paceline.studies.load import LoadedStudy
-from paceline.studies.preflight import check_model
-from paceline.studies.scripts import script_digest
+from paceline.studies.preflight import Built, check_model
 
 # What the digits, which stand in where MNIST cannot be had, are too small for, and what fits them.
 _SMALLER_MODELS = {"cnn-690k": "cnn-small"}
@@ -33,32 +36,35 @@ class Job:
     folder: StudyFolder
     points: tuple[Point, ...]
     runs: tuple[Run, ...]
-    prepared: Prepared | None
-    """None for a script, which has data of its own."""
-    file: Path | None
-    """The user's model file or script."""
-    launchers: dict[str, Launcher]
-    """By name: a study may vary them."""
+    contents: Contents
+    """The data sets and files of its points."""
+    launchers: Launchers
     events: Callable[[Event], None]
+    not_run: tuple[NotRun, ...] = ()
+    """Points that are left out, and why."""
     force: bool = False
     """Whether runs go on where what they were given makes the measurement meaningless."""
-    other_sizes: dict[int | None, Prepared] = field(default_factory=dict)
-    """The data at further image sizes, where the study varies that."""
 
-    def data(self, settings: DataSettings) -> Prepared | None:
-        """The data set of a point; None for a script."""
-        return self.other_sizes.get(settings.image_size, self.prepared)
+    @property
+    def prepared(self) -> Prepared | None:
+        """The data set of the first point; None for a script, which has data of its own."""
+        return self.contents.first
 
     def launcher(self, point: Point) -> Launcher:
-        return self.launchers[point.launcher]
+        return self.launchers.of(point)
+
+    def classes(self, point: Point) -> int | None:
+        """Classes of a point's data set; None for a script."""
+        dataset = self.contents.dataset(point.data)
+        return dataset.classes if dataset else None
 
     def manifest(self, run: Run, placement: Placement, attempt: int) -> Manifest:
-        data = self.data(run.point.data)
+        data = self.contents.prepared(run.point.data)
         return new_manifest(
             run,
-            study=self.study,
+            study=replace(self.study, launch=launch_of(self.study, run.point)),
             data_folder=data.folder if data else None,
-            model_file=self.file,
+            model_file=self.contents.file(run.point),
             placement=placement,
             attempt=attempt,
             force=self.force,
@@ -69,8 +75,7 @@ class Job:
 
     def num_train(self, data: DataSettings) -> int | None:
         """Samples that are trained on; None where that is a script's own business."""
-        prepared = self.data(data)
-        return len(store.split(prepared.dataset, data).train) if prepared else None
+        return self.contents.num_train(data)
 
 
 def make_job(
@@ -83,35 +88,54 @@ def make_job(
     force: bool = False,
 ) -> Job:
     """The study with its data fetched and its points known; `launcher` stands in for all that the study names."""
-    study, prepared = with_absolute_paths(loaded.study, loaded.base), None
-    other_sizes: dict[int | None, Prepared] = {}
-    if study.script is not None:
-        file = Path(study.script.path)
-        points = expand(study, data_digest="", model_digest="", script_digest=script_digest(file))
-    else:
-        study, prepared = _with_data(study, loaded.base, events, cache)
-        events(DataReady(prepared=prepared))
-        file = model_path(study.model.name, loaded.base)
-        digest = model_digest(file or weights_path(study.model, loaded.base))
-        other_sizes = _at_other_sizes(study, loaded.base, events, cache)
-        points = expand(
-            study,
-            data_digest=prepared.dataset.digest,
-            model_digest=digest,
-            other_sizes={size: other.dataset.digest for size, other in other_sizes.items()},
-        )
+    study = with_absolute_paths(loaded.study, loaded.base)
+    contents = Contents(study=study)
+    if study.script is None:
+        contents = _with_data(study, loaded.base, events, cache)
+        study = contents.study
+    points = all_points(contents)
+    launchers = Launchers(study, launcher)
+    points, not_run = held(study, points, launchers.of)
     return Job(
         study=study,
         folder=StudyFolder(folder),
         points=points,
         runs=schedule(points, study.run.repeats),
-        prepared=prepared,
-        file=file,
-        launchers={name: launcher or make_launcher(name, study) for name in {point.launcher for point in points}},
+        contents=contents,
+        launchers=launchers,
         events=events,
+        not_run=not_run,
         force=force,
-        other_sizes=other_sizes,
     )
+
+
+def all_points(contents: Contents) -> tuple[Point, ...]:
+    """Every point of a study with its contents known."""
+    return expand(
+        contents.study,
+        data_digest=contents.data_digest,
+        model_digest=contents.model_digest,
+        script_digest=contents.script_digest(),
+    )
+
+
+class Launchers:
+    """The launchers of a study, each made once: it may vary them, and what `[launch]` says."""
+
+    def __init__(self, study: Study, standing_in: Launcher | None = None) -> None:
+        self._study = study
+        self._standing_in = standing_in
+        self._made: dict[tuple[str, LaunchSettings], Launcher] = {}
+
+    def of(self, point: Point) -> Launcher:
+        """The launcher of a point."""
+        if self._standing_in is not None:
+            return self._standing_in
+        settings = launch_of(self._study, point)
+        key = (point.launcher, settings)
+        if key not in self._made:
+            self._made[key] = make_launcher(point.launcher, replace(self._study, launch=settings))
+        return self._made[key]
 
 
 def make_launcher(name: str, study: Study) -> Launcher:
@@ -119,65 +143,71 @@ def make_launcher(name: str, study: Study) -> Launcher:
     return catalog.load("launcher", name)(settings=study.launch)
 
 
-def check_job(job: Job, runs: Sequence[Run], *, preflight: bool, timed: bool = False) -> float | None:
-    """Refuse what would fail in any of the runs to come; comes back with seconds per sample where `timed`."""
+def check_job(job: Job, runs: Sequence[Run], *, preflight: bool, timed: bool = False) -> dict[str, Built]:
+    """Refuse what would fail in any of the runs to come; what each model is when it is built, by its `model_key`."""
     if not runs:
-        return None
+        return {}
     for run in {run.point.point_id: run for run in runs}.values():
         job.launcher(run.point).check(run.point)
     if not preflight or job.study.script is not None:
-        return None
-    manifests = [
-        job.manifest(run, job.launcher(run.point).placement(run.point), attempt=1) for run in representatives(runs)
-    ]
-    return check_model(manifests, timed=timed)
+        return {}
+    asked = representatives(runs)
+    manifests = [job.manifest(run, job.launcher(run.point).placement(run.point), attempt=1) for run in asked]
+    facts = check_model(manifests, timed=timed)
+    return {model_key(run.point): built for run, built in zip(asked, facts, strict=True)}
 
 
 def representatives(runs: Iterable[Run]) -> tuple[Run, ...]:
     """Of all runs that ask the same of a model, the one with the most ranks: it asks for the most."""
     widest: dict[tuple[object, ...], Run] = {}
     for run in runs:
-        kind = (run.point.strategy, run.point.device, run.point.data.read, run.point.data.image_size)
-        if kind not in widest or run.point.ranks > widest[kind].point.ranks:
+        point = run.point
+        kind = (point.strategy, point.device, point.data.read, model_key(point))
+        if kind not in widest or point.ranks > widest[kind].point.ranks:
             widest[kind] = run
     return tuple(widest.values())
 
 
-def _with_data(study: Study, base: Path, events: Callable[[Event], None], cache: Path | None) -> tuple[Study, Prepared]:
-    """The data set, and the study as it then applies."""
-    prepared, data = store.prepare_or_digits(
-        study.data, base=base, cache=cache, say=lambda text: events(Note(text=text))
-    )
+def model_key(point: Point) -> str:
+    """The same for points whose models are built alike: of the same options, for the same images and classes."""
+    return json.dumps([asdict(as_decoded(point.data)), asdict(point.model)], sort_keys=True, default=str)
+
+
+def _with_data(study: Study, base: Path, events: Callable[[Event], None], cache: Path | None) -> Contents:
+    """The data sets of a study, and the study as it then applies; refuses what one of them is too small for."""
+
+    def say(text: str) -> None:
+        events(Note(text=text))
+
+    def fetched(settings: DataSettings) -> Prepared:
+        found = store.prepare(settings, base=base, cache=cache, say=say)
+        events(DataReady(prepared=found))
+        return found
+
+    if "data.dataset" in study.vary:  # data sets that are compared have nothing that could stand in for one of them
+        return fetched_contents(study, fetched(study.data), fetch=fetched)
+    prepared, data = store.prepare_or_digits(study.data, base=base, cache=cache, say=say)
     if data.dataset != study.data.dataset:
         study, prepared = _with_digits(study, prepared)
     study = replace(study, data=data)
-    # Refuses what the data set is too small for, before anything is started.
-    for settings in {variant.data.train_samples: variant.data for variant in variants(study)}.values():
-        store.split(prepared.dataset, settings)
-    return study, prepared
-
-
-def _at_other_sizes(
-    study: Study, base: Path, events: Callable[[Event], None], cache: Path | None
-) -> dict[int | None, Prepared]:
-    """The data at each image size that the study varies, but for the first."""
-    sizes = [size for size in study.vary.get("data.image_size", ()) if size != study.data.image_size]
-    found: dict[int | None, Prepared] = {}
-    for size in sizes:
-        assert isinstance(size, int)
-        settings = replace(study.data, image_size=size)
-        found[size] = store.prepare(settings, base=base, cache=cache, say=lambda text: events(Note(text=text)))
-        events(DataReady(prepared=found[size]))
-    return found
+    for settings in dict.fromkeys(variant.data for variant in variants(study)):
+        if as_decoded(settings) == as_decoded(data):
+            store.split(prepared.dataset, settings)  # before further data sets are fetched, which may take long
+    events(DataReady(prepared=prepared))
+    return fetched_contents(study, prepared, fetch=fetched)
 
 
 def _with_digits(study: Study, prepared: Prepared) -> tuple[Study, Prepared]:
     """The study as it can be run on the digits that stand in for MNIST, and a note that says so."""
-    note, smaller = prepared.note, _SMALLER_MODELS.get(study.model.name)
-    if smaller is not None:
-        note = f"{note}, and the model {smaller} in place of {study.model.name}, which needs larger images"
-        study = replace(study, model=replace(study.model, name=smaller))
-    if "data.train_samples" in study.vary:
+    note, vary = prepared.note, dict(study.vary)
+    names = dict.fromkeys(map(str, vary.get("model.name", (study.model.name,))))
+    for name in filter(_SMALLER_MODELS.__contains__, names):
+        smaller = _SMALLER_MODELS[name]
+        note = f"{note}, and the model {smaller} in place of {name}, which needs larger images"
+    if "model.name" in vary:
+        vary["model.name"] = tuple(dict.fromkeys(_SMALLER_MODELS.get(name, name) for name in names))
+    model = replace(study.model, name=_SMALLER_MODELS.get(study.model.name, study.model.name))
+    if "data.train_samples" in vary:
         note = f"{note}, and the same samples for every point"
-        study = replace(study, vary={path: study.vary[path] for path in study.vary if path != "data.train_samples"})
-    return study, replace(prepared, note=note)
+        del vary["data.train_samples"]
+    return replace(study, model=model, vary=vary), replace(prepared, note=note)

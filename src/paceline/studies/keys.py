@@ -77,18 +77,22 @@ def _keys() -> dict[str, dict[str, typing.Any]]:
 KEYS: dict[str, dict[str, typing.Any]] = _keys()
 """section -> key -> str, int, float, bool, NUMBERS or TEXTS."""
 
+LAUNCH_FACTORS = tuple(
+    f"launch.{key}" for key in ("interface", "mpiexec", "start", "partition", "constraint", "gpus_per_host", "spread")
+)
+"""What of `[launch]` decides how fast ranks are: the rest changes no figure."""
 FACTORS = (
-    "data.read",
-    "data.train_samples",
-    "data.image_size",
     *(
         f"{section}.{key}"
-        for section in ("augment", "train", "finetune", "run")
+        for section in ("data", "augment", "model", "train", "finetune", "run")
         for key, kind in KEYS[section].items()
         if kind in (str, int, float, bool) and f"{section}.{key}" not in FIXED
     ),
+    *LAUNCH_FACTORS,
 )
-"""What a study may vary besides the ranks: a list stands in place of one value. No value has a comma in it."""
+"""What a study may vary besides the ranks and the options of its model: a list stands in place of one value."""
+COMMA_FREE = tuple(path for path in FACTORS if path not in ("data.dataset", "model.name", *LAUNCH_FACTORS))
+"""Those of which no value has a comma in it, so that a list of them needs no brackets."""
 
 
 def open_section(section: str) -> bool:

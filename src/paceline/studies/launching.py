@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from paceline import catalog
 from paceline.records.study import LaunchSettings, RunSettings, Study
-from paceline.studies.expand import variants
+from paceline.studies.expand import site_keys, variants
 from paceline.studies.keys import KEYS, TEXTS, Problem, shown
 from paceline.units import counted
 
@@ -17,11 +17,14 @@ _NAMED_MACHINES = ("torchrun", "mpi")
 
 def problems(study: Study) -> Iterator[Problem]:
     """Everything that is wrong with how a study's ranks are to be started, each mistake once."""
-    runs = [variant.run for variant in variants(study)]
+    each = list(variants(study))
+    runs = [variant.run for variant in each]
     reads = study.vary.get("data.read", (study.data.read,))
-    yield from _settings(study.launch)
+    for launch in dict.fromkeys(variant.launch for variant in each):
+        yield from _settings(launch)
+        yield from _hosts(launch, [variant.run for variant in each if variant.launch == launch], fits=study.fits)
     yield from _untaken_options(study, runs)
-    yield from _hosts(study.launch, runs)
+    yield from _untaken_sites(study, runs)
     for strategy, launcher in dict.fromkeys((run.strategy, run.launcher) for run in runs):
         yield from _carried("run.strategy", strategy, launcher, catalog.carriers(strategy))
     for launcher in dict.fromkeys(run.launcher for run in runs):
@@ -68,9 +71,27 @@ def _untaken_options(study: Study, runs: list[RunSettings]) -> Iterator[Problem]
         yield Problem((f"run.{option}", "run.strategy"), text)
 
 
-def _hosts(launch: LaunchSettings, runs: list[RunSettings]) -> Iterator[Problem]:
-    """What ranks on several hosts need: a launcher that can, an interface, and for some the names of the hosts."""
+def _untaken_sites(study: Study, runs: list[RunSettings]) -> Iterator[Problem]:
+    """A factor of `[launch]` that no launcher of the study looks at was meant for another one."""
+    looked_at = {key for run in runs for key in site_keys(run)}
+    launchers = tuple(dict.fromkeys(run.launcher for run in runs))
+    for path, values in study.vary.items():
+        section, key = path.split(".", 1)
+        if section == "launch" and key not in looked_at:
+            who = f"the launcher {launchers[0]}" if len(launchers) == 1 else f"none of {_listed(launchers)}"
+            hosts = " with one host" if key == "interface" else ""
+            text = f"{path} = {shown(values)}: {who} is no faster or slower by it{hosts}. Give one value."
+            yield Problem((path, "run.launcher"), text)
+
+
+def _hosts(launch: LaunchSettings, runs: list[RunSettings], *, fits: str) -> Iterator[Problem]:
+    """What ranks on several hosts need: a launcher that can, an interface, and for some the names of the hosts.
+
+    What the machines at hand do not hold is left out later where `fits` says so, and refused otherwise.
+    """
     spread = [run for run in runs if run.hosts > 1]
+    if fits:
+        spread = [run for run in spread if run.launcher != "local" and not _too_many(launch, run)]
     if any(run.launcher == "local" for run in spread):
         others = [name for name in catalog.names("launcher") if name != "local"]
         text = f'run.launcher = "local": all its ranks are on this machine, but run.hosts asks for more. {_can(others)}'
@@ -84,6 +105,10 @@ def _hosts(launch: LaunchSettings, runs: list[RunSettings]) -> Iterator[Problem]
         named = counted(len(launch.machines), "host")
         text = f"launch.machines names {named}, but run.hosts asks for {needed}: name at least as many."
         yield Problem(("launch.machines", "run.hosts"), text)
+
+
+def _too_many(launch: LaunchSettings, run: RunSettings) -> bool:
+    return run.launcher in _NAMED_MACHINES and run.hosts > len(launch.machines)
 
 
 def _carried(path: str, value: str, launcher: str, carriers: tuple[str, ...]) -> Iterator[Problem]:

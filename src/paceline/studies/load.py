@@ -16,7 +16,7 @@ import pydantic
 
 from paceline.errors import StudyFileError
 from paceline.records.study import ModelSettings, Study
-from paceline.studies import checks, scripts
+from paceline.studies import checks, model_factors, scripts
 from paceline.studies.keys import (
     FACTORS,
     FIXED,
@@ -32,8 +32,9 @@ from paceline.studies.keys import (
     unknown_section,
     wrong_type,
 )
-from paceline.studies.overrides import Tables, overridden
+from paceline.studies.overrides import Tables, parsed, replaced
 from paceline.studies.sites import with_site
+from paceline.studies.sizes import sized
 from paceline.studies.source import shipped_files, study_path, study_tables
 from paceline.units import counted
 
@@ -58,10 +59,15 @@ class ShippedStudy:
     path: Path
 
 
-def load_study(source: str | Path, overrides: Mapping[str, str] | Sequence[str] = ()) -> LoadedStudy:
-    """The study of a file or shipped name, with `section.key=value` overrides; StudyFileError where it is wrong."""
+def load_study(
+    source: str | Path, overrides: Mapping[str, str] | Sequence[str] = (), *, size: str | None = None
+) -> LoadedStudy:
+    """The study of a file or shipped name, with `section.key=value` overrides; StudyFileError where it is wrong.
+
+    `size` is small or full, of a file that has both; small, or what the file says, where None.
+    """
     path = study_path(source)
-    return _loaded(study_tables(path), overrides, path, name=str(source), command=f"paceline study {source}")
+    return _loaded(study_tables(path), overrides, path, name=str(source), command=f"paceline study {source}", size=size)
 
 
 def load_script(
@@ -73,18 +79,26 @@ def load_script(
 
 
 def _loaded(
-    tables: Tables, overrides: Mapping[str, str] | Sequence[str], path: Path, *, name: str, command: str
+    tables: Tables,
+    overrides: Mapping[str, str] | Sequence[str],
+    path: Path,
+    *,
+    name: str,
+    command: str,
+    size: str | None = None,
 ) -> LoadedStudy:
     """The study of these tables; `command` is what would check them again."""
     base = path.parent.absolute()
-    tables, wrong = overridden(tables, overrides)
-    tables = _with_site(tables)
-    study, mistyped = _typed(tables)
-    wrong += [*mistyped, *scripts.untaken(tables)]
+    values, wrong = parsed(overrides)
+    at_size = sized(tables, size, values)
+    tables = _with_site(replaced(at_size.tables, values))
+    study, mistyped = _typed(tables, base)
+    wrong += [*at_size.problems, *mistyped, *scripts.untaken(tables)]
     wrong += _further(list(checks.problems(study, base)), wrong)
     if wrong:
         raise _mistakes(f"{name} with its overrides" if overrides else name, command, wrong)
-    return LoadedStudy(study=_with_scaling(study), base=base, source=path.absolute())
+    study = replace(_with_scaling(study), full=at_size.full)
+    return LoadedStudy(study=study, base=base, source=path.absolute())
 
 
 def shipped_studies() -> tuple[ShippedStudy, ...]:
@@ -117,7 +131,7 @@ def _model_of(section: str) -> type[pydantic.BaseModel]:
 _MODELS = {section: _model_of(section) for section in KEYS}
 
 
-def _typed(tables: Tables) -> tuple[Study, list[Problem]]:
+def _typed(tables: Tables, base: Path = Path()) -> tuple[Study, list[Problem]]:
     """The study as far as its keys and types are right, and what is wrong with the others."""
     problems = [_misplaced(name, value) for name, value in tables.items() if not _is_section(name, value)]
     values: dict[str, dict[str, Any]] = {}
@@ -128,6 +142,10 @@ def _typed(tables: Tables) -> tuple[Study, list[Problem]]:
             factors, repeated = _factors(section, values[section])
             vary |= factors
             problems += wrong + repeated
+            if section == "model":
+                factors, unclear = _option_factors(values[section], vary, base)
+                vary |= factors
+                problems += unclear
     run = values.setdefault("run", {})
     if "script" in values:
         values["run"] = run = {**scripts.DEFAULTS, **run}
@@ -200,6 +218,16 @@ def _factors(section: str, values: dict[str, Any]) -> tuple[dict[str, tuple[Any,
         if len(set(items)) < len(items):
             problems.append(Problem((path,), f"{path} = {shown(items)}: each value may stand there once."))
     return {f"{section}.{key}": items for key, items in several.items() if len(items) > 1}, problems
+
+
+def _option_factors(
+    values: dict[str, Any], vary: dict[str, tuple[Any, ...]], base: Path
+) -> tuple[dict[str, tuple[Any, ...]], list[Problem]]:
+    """The same for the options of a model, whose types are its own business."""
+    names = vary.get("model.name", (values.get("name", ModelSettings().name),))
+    options, several, problems = model_factors.divided(values["options"], names, base)
+    values["options"] = options
+    return {f"model.{key}": items for key, items in several.items()}, problems
 
 
 def _not_varied(section: str, key: str, value: object) -> Problem:

@@ -16,7 +16,7 @@ from typing import Any
 from paceline import catalog
 from paceline.studies.files import absolute, absolute_dataset, absolute_model, data_path, model_path
 from paceline.studies.keys import (
-    FACTORS,
+    COMMA_FREE,
     FIXED,
     KEYS,
     NUMBERS,
@@ -40,25 +40,30 @@ _RIVALS = (
 _PLAIN_LISTS = ("launch.machines", "launch.modules")
 
 
-def overridden(tables: Tables, overrides: Mapping[str, str] | Sequence[str]) -> tuple[Tables, list[Problem]]:
-    """The tables of a study file with the overrides in place, and what is wrong with those."""
+def replaced(tables: Tables, values: Mapping[str, object]) -> Tables:
+    """The tables with other values for some keys, each in place of its rival, too."""
     result = {name: dict(table) if isinstance(table, dict) else table for name, table in tables.items()}
-    values, problems = _parsed(overrides)
-    for path, text in values.items():
+    for path, value in values.items():
         section, key = path.split(".", 1)
         table = result.setdefault(section, {})
         if isinstance(table, dict):  # what else stands there is reported as it is
-            table[key] = _value(section, key, text)
-            for rival in _rivals(path, values):
-                table.pop(rival.split(".", 1)[1], None)
-    return result, problems
+            table[key] = value
+            for rival in rivals(path):
+                if rival not in values:
+                    table.pop(rival.split(".", 1)[1], None)
+    return result
 
 
-def _parsed(overrides: Mapping[str, str] | Sequence[str]) -> tuple[dict[str, str], list[Problem]]:
-    """path -> text of every override that names a key, and a problem for every other."""
+def rivals(path: str) -> list[str]:
+    """The keys in place of which this one may stand."""
+    return [other for pair in _RIVALS if path in pair for other in pair if other != path]
+
+
+def parsed(overrides: Mapping[str, str] | Sequence[str]) -> tuple[dict[str, object], list[Problem]]:
+    """path -> value of every override that names a key, and a problem for every other."""
     if isinstance(overrides, Mapping):
         overrides = [f"{path}={text}" for path, text in overrides.items()]
-    values: dict[str, str] = {}
+    values: dict[str, object] = {}
     problems: list[Problem] = []
     for override in overrides:
         path, equals, text = override.partition("=")
@@ -70,13 +75,18 @@ def _parsed(overrides: Mapping[str, str] | Sequence[str]) -> tuple[dict[str, str
             meant = home(path)
             hint = f"Did you mean {meant}={text}?" if meant else "It has to begin with a section, e.g. train.lr=0.01."
             problems.append(Problem((path, meant or path), f"--set {override}: no section is named. {hint}"))
-        elif section not in KEYS:
-            problems.append(unknown_section(section, [key]))
-        elif key not in KEYS[section] and not open_section(section):
-            problems.append(unknown_key(section, key))
+        elif (problem := misnamed(section, key)) is not None:
+            problems.append(problem)
         else:
-            values[path] = text.strip()
+            values[path] = _value(section, key, text.strip())
     return values, problems
+
+
+def misnamed(section: str, key: str) -> Problem | None:
+    """What is wrong with the name of a setting; None where there is one of that name."""
+    if section not in KEYS:
+        return unknown_section(section, [key])
+    return None if key in KEYS[section] or open_section(section) else unknown_key(section, key)
 
 
 def _value(section: str, key: str, text: str) -> object:
@@ -84,9 +94,21 @@ def _value(section: str, key: str, text: str) -> object:
     if kind == NUMBERS and not text.startswith("["):
         return toml_or_text(f"[{text}]")
     value = _single(kind, text)
-    if value == text and "," in text and (path in FACTORS or path in FIXED or path in _PLAIN_LISTS):
-        return [_single(kind, item.strip()) for item in text.split(",")]
+    if value == text and "," in text and _is_list(path, text):
+        value = [_single(kind, item.strip()) for item in text.split(",")]
+    if isinstance(value, list):
+        return [_from_here(section, key, item) if isinstance(item, str) else item for item in value]
     return _from_here(section, key, value) if isinstance(value, str) else value
+
+
+def _is_list(path: str, text: str) -> bool:
+    """Whether commas part values here: of names and of a model's options only where each is known to be one."""
+    if path in COMMA_FREE or path in FIXED or path in _PLAIN_LISTS:
+        return True
+    items, (section, key) = [item.strip() for item in text.split(",")], path.split(".", 1)
+    if (section, key) in (("data", "dataset"), ("model", "name")):
+        return all(catalog.known(key if section == "data" else section, item) for item in items)
+    return section == "model" and all(not isinstance(toml_or_text(item), str) for item in items)
 
 
 def _single(kind: object, text: str) -> object:
@@ -118,7 +140,3 @@ def _from_here(section: str, key: str, value: str) -> str:
     else:
         return value
     return whole if path is not None and os.path.exists(path) else value
-
-
-def _rivals(path: str, given: Mapping[str, str]) -> list[str]:
-    return [other for pair in _RIVALS if path in pair for other in pair if other != path and other not in given]

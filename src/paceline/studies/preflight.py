@@ -10,6 +10,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.catalog import pretrained
@@ -21,8 +22,19 @@ from paceline.records.run import Manifest
 
 COMMAND = python("-m", "paceline.train.preflight")
 TIMEOUT_S = 120.0
+MORE_MODELS_S = 20.0
+"""For each further model of a study that varies it."""
 FETCHING_TIMEOUT_S = 1800.0
 """Of a pretrained network, whose weights may have to be fetched first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A model as it was built for the check."""
+
+    parameters: int | None = None
+    sample_s: float | None = None
+    """Seconds that a rank takes for one sample; None where it was not timed."""
 
 
 def check_model(
@@ -31,10 +43,10 @@ def check_model(
     timed: bool = False,
     command: tuple[str, ...] = COMMAND,
     timeout_s: float | None = None,
-) -> float | None:
+) -> tuple[Built, ...]:
     """Raise ModelError with what is wrong with the model of any manifest; costs the import of torch.
 
-    Comes back with the seconds that a rank takes for one sample of the last, where `timed`.
+    Comes back with what each of the models is, where the process says so.
     """
     with tempfile.TemporaryDirectory(prefix="paceline-preflight-") as folder:
         paths = [Path(folder) / f"{number}.json" for number in range(len(manifests))]
@@ -42,6 +54,7 @@ def check_model(
             write_record(path, manifest)
         told = [*(["--timed"] if timed else []), *map(str, paths)]
         patience_s = FETCHING_TIMEOUT_S if any(pretrained(m.point.model.name) for m in manifests) else TIMEOUT_S
+        patience_s += MORE_MODELS_S * (len(manifests) - 1)
         answer = _answer((*command, *told), manifests[-1], patience_s if timeout_s is None else timeout_s)
     if answer.get("ok") is not True:
         raise ModelError(
@@ -49,8 +62,8 @@ def check_model(
             right=str(answer.get("right") or ""),
             next=str(answer.get("next") or ""),
         )
-    sample_s = answer.get("sample_s")
-    return sample_s if isinstance(sample_s, float) else None
+    facts = answer.get("models")
+    return tuple(Built(**each) for each in facts) if isinstance(facts, list) else (Built(),) * len(manifests)
 
 
 def _answer(command: tuple[str, ...], manifest: Manifest, timeout_s: float) -> dict[str, object]:

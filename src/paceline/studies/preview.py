@@ -9,26 +9,26 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from paceline import catalog
-from paceline.data import store
 from paceline.data.cache import Dataset
 from paceline.errors import DataError
 from paceline.launch.base import Launcher
 from paceline.records.folder import StudyFolder
+from paceline.records.results import NotRun
 from paceline.records.run import RunResult
 from paceline.records.study import DataSettings, Point, Study, factor_value, point_label
 from paceline.studies import bookkeeping
 from paceline.studies.compose import new_manifest
+from paceline.studies.contents import Contents, cached_contents
 from paceline.studies.estimates import S_PER_H, Estimates
-from paceline.studies.expand import expand, schedule, variants
-from paceline.studies.files import model_digest, model_path, weights_path, with_absolute_paths
-from paceline.studies.job import make_launcher, representatives
+from paceline.studies.expand import schedule
+from paceline.studies.files import with_absolute_paths
+from paceline.studies.fits import held
+from paceline.studies.job import Launchers, all_points, model_key, representatives
 from paceline.studies.load import LoadedStudy
-from paceline.studies.preflight import check_model
-from paceline.studies.scripts import script_digest
+from paceline.studies.preflight import Built, check_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +63,8 @@ class PreviewedPoint:
     """The job script of its first run, where the launcher hands one to a scheduler."""
     chosen: tuple[str, ...] = ()
     """What its recipe chose and why."""
+    parameters: int | None = None
+    """Of its model; None where it was not built: of a script, or before the data set is in the cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,8 @@ class Preview:
     """Estimated rank-hours of everything that is left; None where nothing is known yet."""
     basis: str
     """What the estimate rests on and leaves out, in words."""
+    not_run: tuple[NotRun, ...] = ()
+    """Points that would be left out, and why."""
 
 
 def preview(
@@ -91,67 +95,63 @@ def preview(
 ) -> Preview:
     """What would be run, and how much of it is finished in `folder`; RequestError where it could not be."""
     study = with_absolute_paths(loaded.study, loaded.base)
-    data = None if study.script else _cached_data(study.data, cache)
-    others = _at_other_sizes(study, cache) if data else {}
-    known = (data is not None and None not in others.values()) or study.script is not None
-    file = None if study.script else model_path(study.model.name, loaded.base)
-    points = expand(
-        study,
-        data_digest=data.dataset.digest if data else "",
-        model_digest="" if study.script else model_digest(file or weights_path(study.model, loaded.base)),
-        script_digest=script_digest(Path(study.script.path)) if study.script else "",
-        other_sizes={size: other.dataset.digest if other else "" for size, other in others.items()},
-    )
-    launchers = {name: launcher or make_launcher(name, study) for name in {point.launcher for point in points}}
-    finished = [_finished(point, study.run.repeats, folder) if known else None for point in points]
+    contents = cached_contents(study, cache)
+    data, launchers = contents.first, Launchers(study, launcher)
+    points, not_run = held(study, all_points(contents), launchers.of)
+    finished = [_finished(point, study.run.repeats, folder) if contents.known else None for point in points]
     unfinished = [
         point for point, done in zip(points, finished, strict=True) if done is None or len(done) < study.run.repeats
     ]
     for point in unfinished:
-        launchers[point.launcher].check(point)
-    sample_s = None
-    if preflight and data and known and unfinished and not any(finished):
-        sample_s = _sample_s(study, unfinished, launchers, {study.data.image_size: data, **others}, file)
-    num_train = functools.partial(_num_train, dataset=data.dataset if data else None)
-    estimates = Estimates(num_train, sample_s)
+        launchers.of(point).check(point)
+    built: dict[str, Built] = {}
+    if preflight and data and contents.known and unfinished and not any(finished):
+        built = _built(study, unfinished, launchers, contents)
+    num_train = functools.partial(_num_train, contents)
+    estimates = Estimates(num_train, sample_s=lambda point: _of_model(built, point).sample_s)
     for point, done in zip(points, finished, strict=True):
         for result in done or ():
             estimates.add(point, result)
     previewed = tuple(
-        _previewed(study, point, launchers[point.launcher], estimates, num_train(point.data), done, folder)
+        _previewed(study, point, launchers.of(point), estimates, num_train(point.data), done, folder)
         for point, done in zip(points, finished, strict=True)
+    )
+    previewed = tuple(
+        replace(shown, parameters=_of_model(built, point).parameters)
+        for shown, point in zip(previewed, points, strict=True)
     )
     return Preview(
         study=study,
         points=previewed,
         runs=len(points) * study.run.repeats,
-        finished=sum(len(done or ()) for done in finished) if known else None,
+        finished=sum(len(done or ()) for done in finished) if contents.known else None,
         dataset=data.dataset if data else None,
         rank_h=_sum([point.rank_h for point in previewed]),
-        basis=_basis(estimates.measured, sample_s),
+        basis=_basis(estimates.measured, built),
+        not_run=not_run,
     )
 
 
-def _sample_s(
-    study: Study,
-    points: Sequence[Point],
-    launchers: dict[str, Launcher],
-    data: Mapping[int | None, _Cached | None],
-    model_file: Path | None,
-) -> float | None:
-    """Seconds of one rank for one sample; ModelError where the model does not fit, as when the study is run."""
+def _built(study: Study, points: Sequence[Point], launchers: Launchers, contents: Contents) -> dict[str, Built]:
+    """What each model of the points is when it is built; ModelError where one does not fit, as when it is run."""
+    runs = representatives(schedule(points, 1))
     manifests = [
         new_manifest(
             run,
             study=study,
-            data_folder=found.folder if (found := data[run.point.data.image_size]) else None,
-            model_file=model_file,
-            placement=launchers[run.point.launcher].placement(run.point),
+            data_folder=found.folder if (found := contents.prepared(run.point.data)) else None,
+            model_file=contents.file(run.point),
+            placement=launchers.of(run.point).placement(run.point),
             attempt=1,
         )
-        for run in representatives(schedule(points, 1))
+        for run in runs
     ]
-    return check_model(manifests, timed=True)
+    facts = check_model(manifests, timed=True)
+    return {model_key(run.point): each for run, each in zip(runs, facts, strict=True)}
+
+
+def _of_model(built: Mapping[str, Built], point: Point) -> Built:
+    return built.get(model_key(point), Built())
 
 
 def _previewed(
@@ -195,10 +195,10 @@ def _script(launcher: Launcher, point: Point, folder: Path | None) -> str | None
     return script(point, StudyFolder(folder.absolute()).run(point.point_id, 1))
 
 
-def _basis(measured: bool, sample_s: float | None) -> str:
+def _basis(measured: bool, built: Mapping[str, Built]) -> str:
     if measured:
         return "from the runs that are finished; time in a queue is not in it"
-    if sample_s is not None:
+    if any(each.sample_s is not None for each in built.values()):
         return "from a few steps of one rank; starting the ranks, what they exchange and evaluation are not in it"
     return "not known before the first run"
 
@@ -208,39 +208,12 @@ def _sum(values: Sequence[float | None]) -> float | None:
     return sum(known) if len(known) == len(values) else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Cached:
-    dataset: Dataset
-    folder: Path
-
-
-def _cached_data(settings: DataSettings, cache: Path | None) -> _Cached | None:
-    """A data set of the catalog where it is in the cache; the user's own files are not read for a preview."""
-    if settings.dataset == "synthetic" or settings.dataset not in catalog.names("dataset"):
-        return None
+def _num_train(contents: Contents, settings: DataSettings) -> int | None:
     try:
-        found = store.cached(settings, base=Path(), cache=cache)
+        known = contents.num_train(settings)
     except DataError:
         return None
-    return _Cached(found.dataset, found.folder) if found else None
-
-
-def _at_other_sizes(study: Study, cache: Path | None) -> dict[int | None, _Cached | None]:
-    """The data at each further image size that the study varies; None where that is not in the cache."""
-    found: dict[int | None, _Cached | None] = {}
-    for variant in variants(study):
-        if variant.data.image_size != study.data.image_size and variant.data.image_size not in found:
-            found[variant.data.image_size] = _cached_data(variant.data, cache)
-    return found
-
-
-def _num_train(settings: DataSettings, *, dataset: Dataset | None) -> int | None:
-    if dataset is None:
-        return settings.train_samples
-    try:
-        return len(store.split(dataset, settings).train)
-    except DataError:
-        return None
+    return settings.train_samples if known is None else known
 
 
 def _finished(point: Point, repeats: int, folder: Path | None) -> list[RunResult]:

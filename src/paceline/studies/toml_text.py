@@ -9,23 +9,45 @@ from dataclasses import fields
 from paceline.records.study import Study
 
 _SECTIONS = ("data", "augment", "model", "train", "finetune", "run", "launch")
+_ALWAYS = ("name", "title", "question")
+_STUDY = (*_ALWAYS, "design", "published", "fits", "size")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
 def study_toml(study: Study) -> str:
-    """The study as a file that `load_study` reads back to an equal one, its factors in the same order."""
-    lines = ["[study]", *(_line(key, getattr(study, key)) for key in ("name", "title", "question"))]
+    """The study as a file that `load_study` reads back to an equal one, its factors in the same order.
+
+    At the small size the sections are as they were written, and `[small]` has what took their place.
+    """
+    usual = {field.name: field.default for field in fields(Study)}
+    about = [key for key in _STUDY if key in _ALWAYS or getattr(study, key) != usual[key]]
+    lines = ["[study]", *(_line(key, getattr(study, key)) for key in about)]
     varied = [path.split(".", 1) for path in study.vary]
+    small: list[str] = []
     sections = ("script", "run", "launch") if study.script else _SECTIONS
     for section in _in_order(sections, [section for section, _ in varied]):
-        settings = getattr(study, section)
-        keys = _in_order([field.name for field in fields(settings)], [key for place, key in varied if place == section])
-        values = {key: study.vary.get(f"{section}.{key}", getattr(settings, key)) for key in keys if key != "options"}
-        options = getattr(settings, "options", {})
-        given = [_line(key, value) for key, value in {**values, **options}.items() if value is not None]
-        lines += ["", f"[{section}]", *given]
-    return "\n".join(lines) + "\n"
+        order = [key for place, key in varied if place == section]
+        given = {f"{section}.{key}": value for key, value in _values(study, section, order).items()}
+        small += [_line(path, value) for path, value in given.items() if path in study.full and value is not None]
+        written = {path.split(".", 1)[1]: study.full.get(path, _text(value)) for path, value in given.items()}
+        lines += ["", f"[{section}]", *(f"{_key(key)} = {text}" for key, text in written.items() if text)]
+    return "\n".join([*lines, *(["", "[small]", *small] if small else [])]) + "\n"
+
+
+def _values(study: Study, section: str, varied: Sequence[str]) -> dict[str, object]:
+    """What a section has to say, its factors in the order of the study; None where it is left open."""
+    settings = getattr(study, section)
+    options = getattr(settings, "options", {})
+    keys = [*(field.name for field in fields(settings) if field.name != "options"), *options]
+    return {
+        key: study.vary.get(f"{section}.{key}", options[key] if key in options else getattr(settings, key))
+        for key in _in_order(keys, varied)
+    }
+
+
+def _text(value: object) -> str:
+    return "" if value is None else toml_value(value)
 
 
 def _in_order(names: Sequence[str], some: Sequence[str]) -> list[str]:
@@ -52,7 +74,11 @@ def toml_value(value: object) -> str:
 
 
 def _line(key: str, value: object) -> str:
-    return f"{key if _BARE_KEY.fullmatch(key) else _string(key)} = {toml_value(value)}"
+    return f"{_key(key)} = {toml_value(value)}"
+
+
+def _key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else _string(key)
 
 
 def _string(text: str) -> str:

@@ -2,9 +2,9 @@
 
     python -m paceline.train.preflight [--timed] MANIFEST...
 
-prints one JSON object: {"ok": true, "parameters": ...} about the last manifest, or
+prints one JSON object: {"ok": true, "models": [{"parameters": ...}, ...]} about all manifests, or
 {"ok": false, "error": ..., "right": ..., "next": ...} about the first that is refused. With --timed
-it says how long a sample of the last one takes, too. A user's model runs the user's code, so it
+it says how long a sample of each takes, too. A user's model runs the user's code, so it
 is never imported into the process that runs the study.
 """
 
@@ -150,8 +150,14 @@ def _check_mpi(point: Point) -> None:
 
 
 def _answer(manifests: list[Manifest]) -> dict[str, Any]:
-    answer = [checked(manifest) for manifest in manifests][-1]
-    return {**answer, "sample_s": sample_s(manifests[-1])} if "--timed" in sys.argv else answer
+    facts: list[dict[str, Any]] = [{"parameters": checked(manifest)["parameters"]} for manifest in manifests]
+    if "--timed" in sys.argv:
+        timed: dict[str, float] = {}
+        for manifest, fact in zip(manifests, facts, strict=True):
+            key = f"{manifest.data_folder} {manifest.point.model}"  # whatever the strategy, one rank computes the same
+            timed[key] = timed[key] if key in timed else sample_s(manifest)
+            fact["sample_s"] = timed[key]
+    return {"ok": True, "models": facts}
 
 
 def main() -> int:

@@ -155,6 +155,9 @@ def test_a_study_without_spans_has_times_and_no_parts(place: Path, capsys: pytes
         (("before", "after", "--fail-if-slower", "-1"), ("--fail-if-slower -1 is not a share", "from 0 on")),
         (("before", "after", "--fail-if-slower", "nan"), ("--fail-if-slower nan is not a share", "from 0 on")),
         (("before",), ("", "paceline compare --help")),
+        (("before", "after", "--out", "page.pdf"), ("--out page.pdf does not end in .html.", "--out FILE.html")),
+        (("before", "after", "--out", "cache"), ("--out cache is a folder.", "--out FILE.html")),
+        (("before",) * 13, ("13 folders do not fit", "Up to 12")),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
@@ -205,6 +208,70 @@ def test_ranks_of_a_script_say_how_many_samples_a_step_takes(
     assert [(each["name"], each["a"], each["b"]) for each in found["differences"]] == [
         ("script.arguments", "--batch 32", "--batch 64")
     ]
+
+
+def test_the_page_goes_below_runs_or_where_it_is_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "before", "after"]) == 0
+    assert capsys.readouterr().out.endswith("\nPage    runs/compare-before-after.html\n")
+    page = (place / "runs" / "compare-before-after.html").read_text()
+    assert "B is 12" in page and "What could not be compared?" in page
+    assert json_of(capsys, "before", "after", "--out", "side.html")["page"] == "side.html"
+    assert (place / "side.html").is_file()
+    run = str(next((place / "before" / "points").glob("2-ranks-*")).relative_to(place) / "runs" / "1")
+    name = json_of(capsys, run, "once")["page"]
+    assert name.startswith("runs/compare-before-2-ranks-") and name.endswith("-1-once.html")
+
+
+def test_a_page_that_cannot_be_written_keeps_no_answer_back(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "file").write_text("no folder")
+    assert main(["compare", "before", "after", "--out", "file/page.html"]) == 0
+    out, err = capsys.readouterr()
+    assert "B is 12 %" in out and out.endswith("Page    not written\n") and "[WARN] The page was not written" in err
+
+
+def test_three_sides_are_each_tested_against_the_first(capsys: pytest.CaptureFixture[str]) -> None:
+    found = json_of(capsys, "before", "after", "again", "three")
+    assert [found["letter"], *(each["letter"] for each in found["more"])] == ["B", "C", "D"]
+    assert [each["a"]["name"] for each in found["more"]] == ["before", "before"]
+    alone = json_of(capsys, "before", "after")
+    # Six can be told apart of eight pairs, not two of two: the same values have to show more.
+    assert alone["changes"][0]["time_s"]["p_adjusted"] == pytest.approx(2 * 2 / 252)
+    assert found["changes"][0]["time_s"]["p_adjusted"] == pytest.approx(6 * 2 / 252)
+    assert found["changes"][0]["time_s"]["a"] == alone["changes"][0]["time_s"]["a"]
+    assert [change["time_s"]["real"] for change in found["more"][0]["changes"]] == [False, False]
+    figures = [(each["label"], each["letter"]) for each in found["figures"]]
+    assert figures == [(label, letter) for label in ("1 rank", "2 ranks") for letter in "ABCD"]
+    by_side = {each["letter"]: each for each in found["figures"] if each["label"] == "2 ranks"}
+    assert by_side["A"]["samples_per_s"]["median"] == pytest.approx(60 / 0.008, rel=0.02)
+    assert by_side["B"]["epoch_s"]["median"] == pytest.approx(0.00896, rel=0.02)
+    assert by_side["B"]["test_accuracy"]["median"] == pytest.approx(0.8, abs=0.01)
+    assert by_side["B"]["ledger_s"]["forward"] == pytest.approx(520e-6, rel=0.03)
+
+
+def test_three_sides_as_text_have_a_column_each(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "before", "after", "again", "wide"]) == 0
+    out = capsys.readouterr().out
+    assert "run.strategy  ddp  flat  ddp  ddp" in out
+    assert "C against A\nWith 1 rank A and C cannot be told apart" in out
+    assert "D against A\nbefore and wide have no point in common: A has 1 rank; 2 ranks; D has 4 ranks." in out
+    assert "p is corrected for 4 tests, of all sides together" in " ".join(out.split())
+    assert "Page    runs/compare-before-after-again-wide.html" in out
+
+
+def test_a_check_of_several_sides_names_the_one_that_is_slower(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("before", "again", "after", "--fail-if-slower", "5")
+    assert json_of(capsys, *words, code=1)["slower"] == ["C, 1 rank", "C, 2 ranks"]
+    assert "[FAIL] Sides are really slower than A by more than 5 %: C, 1 rank; C, 2 ranks." in capsys_err(words, capsys)
+
+
+def capsys_err(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(["compare", *words]) == 1
+    return capsys.readouterr().err
+
+
+def test_where_no_side_can_be_compared_it_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "before", "wide", "attached"]) == 2
+    assert "have no point in common" in capsys.readouterr().err
 
 
 def outcome(rank: int, batch: int, arguments: tuple[str, ...]) -> ScriptOutcome:

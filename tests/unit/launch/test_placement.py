@@ -1,12 +1,16 @@
 """Which rank gets which cores, and the words for it."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.errors import RequestError
 from paceline.launch.machine import Processor
-from paceline.launch.placement import RANK_BYTES, check_memory, placement
+from paceline.launch.placement import RANK_BYTES, check_memory, placement, placement_of
+from paceline.records.study import RunSettings, Study, TrainSettings
+from paceline.studies.expand import expand
 
 PLAIN = [Processor(0, 0, 0), Processor(1, 1, 0)]
 # Two packages of two cores of two hyper-threads each, in the order of `processors()`.
@@ -101,3 +105,21 @@ def test_more_ranks_than_fit_into_memory_are_refused():
     assert caught.value.what == "4,096 ranks need at least 1.2 TB of memory, and this machine has 8.0 GB."
     assert caught.value.right == "A rank takes 300 MB before its model and data: there is room for 26 at most."
     assert "--ranks" in caught.value.next
+
+
+def kept(ranks: int, *, threads: int, cores: int):
+    study = Study(name="s", train=TrainSettings(batch_global=8), run=RunSettings(ranks=(ranks,), threads=threads))
+    (point,) = expand(replace(study, run=replace(study.run, cores=cores)), data_digest="", model_digest="")
+    return placement_of(point, range(ranks), processors=PLAIN, quota=None, can_pin=True)
+
+
+def test_a_rank_may_be_kept_to_more_or_fewer_cores_than_it_has_threads() -> None:
+    """As many as run.cores says; threads that share them do so as was asked for."""
+    wide = kept(1, threads=1, cores=2)
+    assert (wide.cores, wide.oversubscribed) == (((0, 1),), False)
+    assert wide.text == "1 rank × 2 cores on 2 cores: rank 0 on cores 0+1"
+    narrow = kept(2, threads=2, cores=1)
+    assert (narrow.cores, narrow.oversubscribed) == (((0,), (1,)), True)
+    over = kept(1, threads=1, cores=3)
+    assert (over.cores, over.oversubscribed) == (None, True)
+    assert over.text.endswith("not pinned, more cores than there are")

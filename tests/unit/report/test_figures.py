@@ -13,14 +13,14 @@ import pytest
 import paceline.report
 import report_samples as samples
 from paceline.records.trace import LEDGER_KINDS
-from paceline.report import figures as figures_module
+from paceline.report import curve_plots
 from paceline.report.canvas import LINE_STYLES
 from paceline.report.figures import figures
 from paceline.report.legend import KIND_STYLES, legend_html
 from paceline.report.model import report_model
 from series_samples import ALL
 
-CSS = (Path(paceline.report.__file__).parent / "assets" / "report.css").read_text()
+CSS = (Path(paceline.report.__file__).parent / "assets" / "light.css").read_text()
 
 
 def colours(part: Any) -> set[str]:
@@ -96,7 +96,7 @@ def test_long_curves_are_thinned_and_keep_every_run() -> None:
     results = samples.typical(ranks=(1, 2), repeats=5, epochs=4000)
     figure = figures(report_model(results))["loss"]
     values = sum(len(trace["y"]) for trace in figure.data)
-    assert values < figures_module._MOST_CURVE_VALUES + 4 * figures_module._MOST_EPOCHS + 100
+    assert values < curve_plots._MOST_CURVE_VALUES + 4 * curve_plots._MOST_EPOCHS + 100
     assert figure.data[0]["y"].count(None) == 5
 
 

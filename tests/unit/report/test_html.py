@@ -14,9 +14,10 @@ import report_samples as samples
 import series_samples
 from paceline.errors import StorageError
 from paceline.report import html
+from paceline.report import page as page_module
 from paceline.report.figures import figures
-from paceline.report.html import embedded_json
 from paceline.report.model import report_model
+from paceline.report.page import embedded_json
 from series_samples import ALL
 
 MOST_BYTES = 6_000_000
@@ -142,13 +143,13 @@ def test_embedded_json_cannot_end_its_element() -> None:
 
 
 def test_a_script_cannot_end_its_element(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(html, "_plotly", lambda: 'x = "</script><!--</SCRIPT>";\r\ny = 1;')
+    monkeypatch.setattr(page_module, "_plotly", lambda: 'x = "</script><!--</SCRIPT>";\r\ny = 1;')
     page = Page(html.render(report_model(samples.nothing_finished())))
     assert page.scripts[-1][1] == 'x = "<\\/script><\\!--<\\/SCRIPT>";\ny = 1;'
 
 
 def test_a_missing_script_is_said_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(html.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(page_module.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(StorageError) as caught:
         html.render(report_model(samples.typical()))
     assert "plotly" in caught.value.what and caught.value.next
@@ -161,5 +162,5 @@ def test_a_long_study_on_many_ranks_stays_within_bounds() -> None:
 
 def test_pressing_findings_are_on_the_first_screen() -> None:
     page = html.render(report_model(samples.oversubscribed()))
-    assert page.index('class="notice warning"') < page.index('class="plots')
+    assert page.index('class="notice warning"') < page.index("data-figure=")
     assert 'class="notice ' not in html.render(report_model(samples.typical()))

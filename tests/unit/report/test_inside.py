@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import zlib
 from dataclasses import replace
 
 import numpy as np
@@ -49,10 +50,14 @@ def test_the_script_is_told_the_columns_as_they_are() -> None:
     shown = timeline("2 ranks", drawn)
     assert shown is not None
     told = json.loads(json.dumps(timeline_object(shown)))
-    types = {"start": "<u4", "kind": "u1", "step": "<i4", "ref": "<i4", "issued": "<u4", "label": "<u4"}
-    for name, dtype in types.items():
-        found = np.frombuffer(base64.b64decode(told[name]), dtype)
-        assert len(found) and np.array_equal(found, getattr(drawn, name)), name
+    types = {"kind": "u1", "step": "<i4", "ref": "<i4", "steps": "<i4"}
+    packed, at = zlib.decompress(base64.b64decode(told["packed"])), 0
+    for name, count in told["counts"].items():
+        changes = np.frombuffer(packed, types.get(name, "<u4"), count, at)
+        at += changes.nbytes
+        found = np.cumsum(changes, dtype=changes.dtype)
+        assert np.array_equal(found, getattr(drawn, name)), name
+    assert at == len(packed) and told["counts"]["start"] == len(drawn.start) > 0
     assert told["window"] == drawn.window and told["tick"] == drawn.tick_ns
     assert told["labels"] == ["allreduce_, 2.8 MB of float32, group 0"]
     assert [kind["name"] for kind in told["kinds"]] == list(PICTURE_KINDS)

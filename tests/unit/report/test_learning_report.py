@@ -63,7 +63,7 @@ def test_what_the_target_takes_is_in_table_text_and_page() -> None:
     assert "Figures to the target are interpolated between two epochs." in model.learning.footnotes
     text, page = render(model, width=100), html.render(model)
     assert "is reached first with 4 ranks on 1 host, ddp, in 11.0 s" in " ".join(text.split())
-    assert '<section id="learning"><h2>Learning</h2>' in page and "epochs to 95.7 %" in page
+    assert '<section id="learning" class="part"><h3>Learning</h3>' in page and "epochs to 95.7 %" in page
     assert {"effective speed-up", "statistical efficiency", "different, equal"} <= {f.label for f in model.definitions}
 
 

@@ -101,7 +101,7 @@ def test_hosts_that_are_one_machine_are_left_out_and_marked() -> None:
     assert any(remark.startswith("Hosts of runs with 2 ranks on 2 hosts, read mapped;") for remark in remarks(results))
     table = report_model(results).figures
     assert [row[0].figure for row in table.rows].count("2 †") == 3
-    assert table.footnotes[-1].startswith("† hosts that are one machine")
+    assert table.footnotes[-1].startswith("† emulated: hosts that are one machine")
     alone = replace(results, points=tuple(replace(point, emulated=True) for point in results.points))
     assert "but its hosts are one machine" in verdict(alone)
 
@@ -149,7 +149,9 @@ def test_lines_differ_in_more_than_colour() -> None:
     lines = [trace for trace in figure.data if trace["mode"] == "lines+markers"]
     styles = [(trace["marker"]["symbol"], trace["line"]["dash"]) for trace in lines]
     assert len(lines) == 6 and len(set(styles)) == 6
-    assert [key.label for key in figure.keys] == [*(trace["name"] for trace in lines), "ideal"]
+    names = [trace["name"] for trace in lines]
+    assert [key.label for key in figure.keys if not key.off] == [*names, "ideal"]
+    assert [key.label for key in figure.keys if key.off] == [f"{name}: Amdahl's law" for name in names]
     assert figure.layout["xaxis"]["title"]["text"] == "ranks and servers"
     # Side by side at their ranks, in order and close by.
     starts = [trace["x"][0] for trace in lines]
@@ -162,7 +164,7 @@ def test_more_lines_than_markers_get_dashes(num: int) -> None:
     scaling = report_model(results).speedup
     many = replace(scaling, lines=tuple(replace(scaling.lines[0], name=f"series {n}") for n in range(num)))
     figure = figures(replace(report_model(results), speedup=many))["speedup"]
-    assert len({(key.marker, key.dash) for key in figure.keys}) == num + 1
+    assert len({(key.marker, key.dash) for key in figure.keys if not key.off}) == num + 1
 
 
 def test_series_without_a_common_baseline_have_an_ideal_for_the_speed_up_alone() -> None:

@@ -12,6 +12,7 @@ from study_help import FakeLauncher, failing_at, loaded, result
 from paceline.errors import RankError, RequestError
 from paceline.launch.base import Outcome, Progress
 from paceline.records.folder import StudyFolder
+from paceline.records.run import CachedFeatures
 from paceline.studies.budget import Budget, attempts, check_budget
 from paceline.studies.estimates import Estimates, paid
 from paceline.studies.events import Event, StudyStopped
@@ -155,6 +156,13 @@ class TestEstimates:
             estimates.add(runs[0].point, result(runs[0], wall_s=wall_s))
         assert (estimates.wall_s(runs[0].point), estimates.rank_s(runs[0].point)) == (20.0, 20.0)
 
+    @pytest.mark.parametrize(("found", "next_s"), [(False, 20.0), (True, 300.0)])
+    def test_features_that_a_run_has_computed_are_there_for_the_next(self, runs, found, next_s) -> None:
+        estimates = Estimates(lambda data: 60)
+        made = CachedFeatures(samples=70, size=8, ready_s=280.0, found=found)
+        estimates.add(runs[0].point, replace(result(runs[0], wall_s=300.0), features=made))
+        assert estimates.wall_s(runs[0].point) == next_s
+
     def test_a_point_that_never_ran_is_scaled_from_others_by_the_work_of_a_rank(self, runs) -> None:
         estimates = Estimates(lambda data: 60)
         one, two, four = (run.point for run in runs)
@@ -173,7 +181,7 @@ class TestEstimates:
         assert estimates.wall_s(long.point) == 1 + 8
 
     def test_before_the_first_run_a_few_steps_tell(self, runs) -> None:
-        estimates = Estimates(lambda data: 60, sample_s=0.5)
+        estimates = Estimates(lambda data: 60, sample_s=lambda point: 0.5)
         one, two, _ = (run.point for run in runs)
         assert (estimates.wall_s(one), estimates.wall_s(two), estimates.rank_s(two)) == (60.0, 30.0, 60.0)
         assert not estimates.measured

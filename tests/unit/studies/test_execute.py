@@ -32,6 +32,7 @@ from paceline.studies.events import (
 from paceline.studies.execute import Execution, execute
 from paceline.studies.load import load_study
 from paceline.studies.lock import StudyLock
+from paceline.studies.preflight import Built
 
 IN_ORDER = [(1, 1), (2, 1), (2, 2), (1, 2)]
 
@@ -432,11 +433,12 @@ def test_factors_are_points_of_one_study(go, folder: Path) -> None:
 
 def test_every_kind_of_point_is_checked_with_its_most_ranks(go, monkeypatch) -> None:
     checked: list[tuple[int, str]] = []
-    monkeypatch.setattr(
-        job_module,
-        "check_model",
-        lambda manifests, timed: checked.extend((m.point.ranks, m.point.strategy) for m in manifests),
-    )
+
+    def check(manifests, timed) -> tuple[Built, ...]:
+        checked.extend((m.point.ranks, m.point.strategy) for m in manifests)
+        return (Built(),) * len(manifests)
+
+    monkeypatch.setattr(job_module, "check_model", check)
     go(FakeLauncher(), "run.strategy=flat,ddp", "run.ranks=1,3,2", preflight=True)
     assert checked == [(3, "flat"), (3, "ddp")]
 

@@ -7,7 +7,7 @@ import pytest
 
 from paceline.errors import StudyFileError
 from paceline.records.study import Point, Study, point_label
-from paceline.studies.expand import expand, schedule
+from paceline.studies.expand import expand, launch_of, schedule
 from paceline.studies.keys import FACTORS, FIXED
 from paceline.studies.load import load_study
 
@@ -192,7 +192,7 @@ def test_text_with_a_comma_that_can_be_no_list_is_left_alone(load) -> None:
         ("[run]\nheartbeat_s = [3.0]\n", "run.heartbeat_s = [3.0]: cannot be varied, because it says how long"),
         ("[run]\nscaling = ['weak', 'strong']\n", "cannot be varied, because points of one study are compared"),
         ("seed = [1, 2]\n", "train.seed = [1, 2]: cannot be varied, because every repeat has a seed of its own"),
-        ("[data]\ndataset = ['mnist', 'digits']\n", 'data.dataset = ["mnist", "digits"]: must be text in quotes.'),
+        ("[launch]\naccount = ['a', 'b']\n", 'launch.account = ["a", "b"]: must be text in quotes.'),
         ("[data]\nread = 'mmap'\n", 'data.read = "mmap": must be "mapped" or "whole" or "mpi-io".'),
         (f"[run]\nthreads = {list(range(1, 102))}\naverage_every = {list(range(1, 102))}\n", "make 20,402 points"),
         ("[run]\nservers = 2\n", "run.servers = 2: the strategy ddp does not take it; parameter-server and"),
@@ -287,3 +287,49 @@ def test_a_site_profile_fills_in_what_the_study_leaves_open(load, tmp_path: Path
     assert (study.run.ranks, study.run.ranks_per_host, study.launch.partition) == ((1, 2), None, "long")
     with pytest.raises(StudyFileError, match=r"no site called 'heer'.*'here'"):
         load("", "launch.site=heer")
+
+
+def test_what_decides_how_fast_ranks_are_may_be_varied_and_reaches_the_launcher(load) -> None:
+    lines = "[run]\nlauncher = 'slurm'\n[launch]\npartition = ['short', 'long']\ngpus_per_host = [0, 2]\n"
+    study = load(lines)
+    assert study.vary == {"launch.partition": ("short", "long"), "launch.gpus_per_host": (0, 2)}
+    made = points(study)
+    assert len({point.point_id for point in made}) == len(made) == 8
+    told = {(launch_of(study, point).partition, launch_of(study, point).gpus_per_host) for point in made}
+    assert told == {("short", 0), ("short", 2), ("long", 0), ("long", 2)}
+    assert labels(study)[0] == "1 rank, partition short, gpus per host 0"
+
+
+def test_a_factor_that_no_launcher_looks_at_is_refused(mistakes) -> None:
+    said = 'launch.partition = ["a", "b"]: the launcher local is no faster or slower by it. Give one value.'
+    assert mistakes("[launch]\npartition = ['a', 'b']\n") == [said]
+
+
+def test_cores_are_a_setting_of_their_own_and_need_pinning(load, mistakes) -> None:
+    assert [point.cores for point in points(load("[run]\nranks = 1\ncores = [1, 2]\n"))] == [1, 2]
+    said = "run.cores = 2: a rank is kept to so many cores by pinning it, and run.pin is false."
+    assert mistakes("[run]\ncores = 2\npin = false\n") == [said]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("", 'study.design = "one-at-a-time": nothing is varied. Give a list in place of some value.'),
+        (
+            "strategy = ['ddp', 'flat']\n",
+            'run.strategy = "flat": changes nothing at the baseline, which has the first value of every factor. '
+            "Put another first, or leave it out.",
+        ),
+    ],
+)
+def test_one_factor_at_a_time_refuses_what_it_cannot_show(mistakes, lines: str, said: str) -> None:
+    assert mistakes(f"[run]\nranks = 1\n{lines}", "study.design=one-at-a-time") == [said]
+    assert mistakes("", "study.design=one-at-time") == [
+        'study.design = "one-at-time": must be "grid" or "one-at-a-time".'
+    ]
+
+
+def test_more_hosts_than_there_are_are_no_mistake_where_they_are_left_out(load, mistakes) -> None:
+    lines = "[run]\nranks = 4\nhosts = [1, 2]\n"
+    assert len(mistakes(lines)) == 1
+    assert load(lines, "study.fits=machine").vary == {"run.hosts": (1, 2)}

@@ -18,7 +18,7 @@ def expected_s(ranks: int = 1, finetune: int = 0, **train) -> float | None:
         finetune=FinetuneSettings(epochs=finetune),
         ranks=ranks,
     )
-    return Estimates(lambda data: 60, sample_s=0.5).wall_s(point)
+    return Estimates(lambda data: 60, sample_s=lambda point: 0.5).wall_s(point)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,9 @@ from paceline.studies import load
 from paceline.studies.keys import KEYS
 from paceline.studies.load import load_study, shipped_studies
 
+OF_DESIGNS = ("design", "published", "fits", "size")
 OF_CLUSTERS = (
+    "cores",
     "hosts",
     "ranks_per_host",
     "servers",
@@ -291,6 +293,7 @@ def test_every_key_is_explained_in_the_default_study() -> None:
     # What clusters, other strategies and scripts need is not for a first study, nor what keeps accuracy at scale.
     elsewhere = {key for key in known if key.startswith(("launch.", "script.", "augment.", "finetune."))}
     elsewhere |= {f"run.{k}" for k in OF_CLUSTERS} | {f"train.{k}" for k in OF_RECIPES}
+    elsewhere |= {f"study.{k}" for k in OF_DESIGNS}
     assert known - shown == elsewhere | {f"data.{k}" for k in OF_OTHER_DATA} | {"train.batch_per_rank"}
 
 
@@ -319,6 +322,10 @@ def test_every_key_of_the_records_can_be_given() -> None:
     name = "all"
     title = "t"
     question = "q?"
+    design = "one-at-a-time"
+    published = "p"
+    fits = "machine"
+    size = "full"
     [data]
     dataset = "synthetic"
     train_samples = 50
@@ -379,6 +386,7 @@ def test_every_key_of_the_records_can_be_given() -> None:
     hosts = 2
     ranks_per_host = 3
     threads = 2
+    cores = 4
     strategy = ["parameter-server-async", "local-sgd", "ddp-powersgd"]
     launcher = "mpi"
     device = "cpu"
@@ -414,6 +422,7 @@ def test_every_key_of_the_records_can_be_given() -> None:
     assert not wrong
     assert study.vary == {"run.strategy": tuple(tables["run"]["strategy"])}
     tables["run"]["strategy"] = study.run.strategy
+    assert all(getattr(study, key) == tables["study"][key] for key in KEYS["study"])
     for section in ("data", "augment", "model", "train", "finetune", "run", "launch"):
         settings = getattr(study, section)
         for field in fields(settings):

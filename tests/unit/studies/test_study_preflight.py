@@ -8,7 +8,7 @@ from paceline.errors import ModelError
 from paceline.launch.base import Placement
 from paceline.studies.compose import new_manifest
 from paceline.studies.expand import expand, schedule
-from paceline.studies.preflight import check_model
+from paceline.studies.preflight import Built, check_model
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def check(tmp_path: Path):
         run, study=study, data_folder=tmp_path, model_file=tmp_path / "net.py", placement=placement, attempt=1
     )
 
-    def preflight(code: str, timeout_s: float = 60.0, **options) -> float | None:
+    def preflight(code: str, timeout_s: float = 60.0, **options) -> tuple[Built, ...]:
         return check_model([manifest], command=(sys.executable, "-c", code), timeout_s=timeout_s, **options)
 
     return preflight
@@ -34,14 +34,17 @@ def test_a_model_that_fits_passes_and_is_told_all(check) -> None:
         "manifest = read_record(Path(sys.argv[1]), Manifest)\n"
         "assert manifest.study == 'tiny' and os.environ['OMP_NUM_THREADS'] == '1'\n"
         "assert os.environ['PACELINE_PARENT_PID'] == str(os.getppid()) and sys.stdin.read() == ''\n"
-        """print('{"ok": true, "parameters": 3}')"""
+        """print('{"ok": true, "models": [{"parameters": 3}]}')"""
     )
 
 
 def test_the_time_of_a_sample_is_asked_for_and_passed_on(check) -> None:
-    answer = """import sys; print('{"ok": true, "sample_s": 0.25}' if '--timed' in sys.argv else '{"ok": true}')"""
-    assert check(answer, timed=True) == 0.25
-    assert check(answer) is None
+    answer = (
+        "import json, sys; timed = {'sample_s': 0.25} if '--timed' in sys.argv else {}\n"
+        "print(json.dumps({'ok': True, 'models': [{'parameters': 3, **timed}]}))"
+    )
+    assert check(answer, timed=True) == (Built(parameters=3, sample_s=0.25),)
+    assert check(answer) == (Built(parameters=3),)
 
 
 def test_its_sentence_is_passed_on(check) -> None:

@@ -12,22 +12,22 @@ _SURROUNDINGS = {"machine": "machines", "version": "versions", "commit": "commit
 
 
 def standing_caveats(
-    a: Compared, b: Compared, changes: Sequence[Change], differences: Sequence[Difference]
+    a: Compared, b: Compared, changes: Sequence[Change], differences: Sequence[Difference], letter: str = "B"
 ) -> tuple[str, ...]:
-    """What holds for all of a comparison."""
+    """What holds for all of a comparison of A with B, or with another side by its letter."""
     found = []
     other = [words for section, words in _SURROUNDINGS.items() if any(each.section == section for each in differences)]
     if a.name == b.name:
-        found.append("A and B are the same folder.")
+        found.append(f"A and {letter} are the same folder.")
     if other:
-        found.append(f"A and B ran with different {' and '.join(other)}: a difference may come from there.")
+        found.append(f"A and {letter} ran with different {' and '.join(other)}: a difference may come from there.")
     if any(change.over == "steps" for change in changes):
         found.append(
             "Where a side is a single run, its steps are the sample: how far two runs of the same settings differ is "
             "not in the test, and a difference that is real for these two runs may be gone in the next two."
         )
     if any(change.over == "runs" for change in changes) and not _took_turns(a, b):
-        found.append("A and B did not take turns: what else the machine did meanwhile is in the difference.")
+        found.append(f"A and {letter} did not take turns: what else the machine did meanwhile is in the difference.")
     return tuple(found)
 
 

@@ -47,12 +47,29 @@ class Pair:
     b_runs: tuple[Spent, ...]
     notes: tuple[str, ...] = ()
     """What is known of it beforehand, a sentence each."""
+    letter: str = "B"
+    """Of the second side: C, D and so on are compared with A, too."""
 
 
 def changes(pairs: Sequence[Pair]) -> tuple[tuple[Change, ...], tuple[str, ...]]:
     """What changed at every pair that has times on both sides, and a sentence for each that has not."""
-    timed = [pair for pair in pairs if _is_timed(pair)]
-    notes = tuple(_untimed(pair) for pair in pairs if not _is_timed(pair))
+    (found,) = changes_of_sides([pairs])
+    return found
+
+
+def changes_of_sides(sides: Sequence[Sequence[Pair]]) -> list[tuple[tuple[Change, ...], tuple[str, ...]]]:
+    """The same for every side that is compared with A: corrected for all that are tested, of whatever side."""
+    found = iter(_tested([pair for pairs in sides for pair in pairs if _is_timed(pair)]))
+    return [
+        (
+            tuple(next(found) for pair in pairs if _is_timed(pair)),
+            tuple(_untimed(pair) for pair in pairs if not _is_timed(pair)),
+        )
+        for pairs in sides
+    ]
+
+
+def _tested(timed: Sequence[Pair]) -> list[Change]:
     found = [_change(pair) for pair in timed]
     times = corrected([change.time_s for change in found], ratio=True)
     accuracies = corrected([change.accuracy for change in found if change.accuracy], ratio=False)
@@ -68,7 +85,7 @@ def changes(pairs: Sequence[Pair]) -> tuple[tuple[Change, ...], tuple[str, ...]]
                 smallest_seen=smallest_seen(a_s, b_s, tested),
             )
         )
-    return tuple(results), notes
+    return results
 
 
 def slower_than(found: Iterable[Change], fraction: float) -> tuple[Change, ...]:
@@ -186,7 +203,7 @@ def _factors(runs: Iterable[Spent], field: str) -> list[float | None]:
 
 def _untimed(pair: Pair) -> str:
     """Why a pair is not compared."""
-    side = "A" if not _costs(pair.a_runs) else "B"
+    side = "A" if not _costs(pair.a_runs) else pair.letter
     runs = pair.a_runs if side == "A" else pair.b_runs
     why = next((run.gap for run in runs if run.gap), None) if runs else "no run of it is finished"
     return f"{pair.label}: {side} has no time that counts ({(why or 'there are too few steps').rstrip('.')})."
@@ -195,7 +212,7 @@ def _untimed(pair: Pair) -> str:
 def _problems(pair: Pair) -> list[str]:
     """What is missing or damaged, each once."""
     found: dict[str, list[str]] = {}
-    for side, runs in (("A", pair.a_runs), ("B", pair.b_runs)):
+    for side, runs in (("A", pair.a_runs), (pair.letter, pair.b_runs)):
         for run in runs:
             for problem in run.problems:
                 found.setdefault(f"{side}: {problem}", []).append(run.name)

@@ -1,6 +1,7 @@
-"""Student's t distribution: its tail and its quantile, for tests and intervals of a mean.
+"""Student's t distribution: its tail and its quantile, for tests and intervals of a mean; and the tail of Fisher's F.
 
     P(T > t) = ½ · I(ν/2, ½; ν / (ν + t²))      for t > 0
+    P(F > f) = I(ν₂/2, ν₁/2; ν₂ / (ν₂ + ν₁ f))
 
 with I the regularised incomplete beta function, by its continued fraction (Lentz's method, as in
 Numerical Recipes, chapter 6.4). Good to ten digits, which no table of ours shows.
@@ -36,6 +37,15 @@ def quantile(p: float, df: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if tail(middle, df) > 1 - p else (low, middle)
     return (low + high) / 2
+
+
+def f_tail(f: float, above: int, below: int) -> float:
+    """P(F > f), F the ratio of two mean squares with `above` and `below` degrees of freedom."""
+    assert above > 0 and below > 0, "an F distribution needs degrees of freedom"
+    if not 0 < f < math.inf:
+        return 1.0 if f <= 0 else 0.0
+    whole = below + above * f
+    return _incomplete_beta(below / 2, above / 2, below / whole, above * f / whole)
 
 
 def _incomplete_beta(a: float, b: float, x: float, rest: float) -> float:

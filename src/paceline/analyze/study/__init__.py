@@ -8,5 +8,6 @@ middle_run.py   which run speaks for its point; median_run.py: what its traces s
 series.py       which points make a line over ranks, and what they are measured against
 compare.py      series side by side at equal ranks
 results.py      runs -> one row per point
+watched.py      looks at a study that runs -> what is shown of it
 findings.py     rows -> what their reader has to know; findings_given.py: from what the ranks were given
 """

@@ -47,6 +47,8 @@ class Measured:
     gaps: Mapping[str, str]
     """What is missing from the ledger of a point, in a sentence."""
     lesson: Lesson = Lesson()
+    one_at_a_time: bool = False
+    """Whether every point has one setting of its own: what that does is in a table then."""
 
     @property
     def all_runs(self) -> tuple[RunResult, ...]:

@@ -49,7 +49,12 @@ def dead_network(measured: Measured) -> Finding | None:
 
 
 def accuracy_falls(measured: Measured) -> Finding | None:
-    """Points whose test accuracy is lower than their reference's, by the test over repeats and by the margin."""
+    """Points whose test accuracy is lower than their reference's, by the test over repeats and by the margin.
+
+    Not one factor at a time, where a lower accuracy is what was asked about.
+    """
+    if measured.one_at_a_time:
+        return None
     fallen = [check for check in measured.lesson.checks if check.different and check.difference < 0 and not check.equal]
     if not fallen:
         return None

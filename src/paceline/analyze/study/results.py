@@ -20,14 +20,16 @@ from paceline.analyze.learning.verdicts import Asked, learned
 from paceline.analyze.run.efficiencies import efficiencies
 from paceline.analyze.study.compare import comparisons, ratio
 from paceline.analyze.study.findings import Measured, findings
+from paceline.analyze.study.laws import scaling_laws
 from paceline.analyze.study.losses import lost_shares
 from paceline.analyze.study.median_run import MedianRun, Traces, median_run
+from paceline.analyze.study.one_factor import effects
 from paceline.analyze.study.phases import phase_results, slowest_features
 from paceline.analyze.study.series import baselines, series_factors, series_label
 from paceline.analyze.study.stats import median_interval, scaled, spread
 from paceline.analyze.study.timing import epoch_s, samples_per_s, throughputs, timed_epochs
 from paceline.records.anatomy import Efficiencies
-from paceline.records.results import Curve, Interval, PointResult, Spread, StudyResults
+from paceline.records.results import Curve, Interval, NotRun, PointResult, Spread, StudyResults
 from paceline.records.run import Machine, RunResult
 from paceline.records.study import Point, Study, point_label
 
@@ -47,12 +49,14 @@ def study_results(
     commits: Iterable[str | None] = (),
     target: float | None = None,
     margin: float | None = None,
+    not_run: Sequence[NotRun] = (),
 ) -> StudyResults:
     """The results of a study from its finished runs.
 
     `machines` and `commits` are those of the single runs, in any order: they say whether all ran
     in one environment. `traces` gives a run's spans, and is asked for the median runs alone. `target` is the validation
     accuracy that times are asked for, in place of the study's own; `margin` what still counts as equal accuracy.
+    `not_run` are points that were left out, and why.
     """
     ordered = sorted(points, key=lambda point: point.ranks)
     runs_of = {point.point_id: _runs_of(point, runs) for point in ordered}
@@ -79,6 +83,7 @@ def study_results(
     measured = Measured(
         rows=rows,
         lesson=lesson,
+        one_at_a_time=study.design == "one-at-a-time",
         runs=runs_of,
         timed={(run.point_id, run.run): timed_epochs(run) for own in runs_of.values() for run in own},
         baseline=first,
@@ -96,8 +101,11 @@ def study_results(
         machine=machine,
         expected_runs=expected_runs,
         commit=commit,
-        comparisons=comparisons(rows, pace_of),
+        comparisons=() if study.design == "one-at-a-time" else comparisons(rows, pace_of),
         lesson=lesson,
+        laws=scaling_laws(study, rows, pace_of),
+        not_run=tuple(not_run),
+        effects=effects(study, points, runs_of),
     )
 
 

@@ -60,5 +60,8 @@ def baselines(points: Sequence[Point], timed: Collection[str]) -> dict[str, Poin
 
 def _work(point: Point) -> str:
     """What a step computes and what a rank computes it with: equal for all points of a group."""
-    alike = replace(point, ranks=1, hosts=1, strategy="", launcher="", pin=True, options={}, site={})
+    # A recipe's reasons name the ranks, and a rule may divide epochs by them: neither changes a step.
+    train = replace(point.train, epochs=None) if point.train.epochs_rule != "none" else point.train
+    means = replace(point, ranks=1, hosts=1, strategy="", launcher="", pin=True, options={}, site={})
+    alike = replace(means, train=train, chosen=())
     return json.dumps(asdict(alike), sort_keys=True, default=str)

@@ -3,6 +3,7 @@
 class Timeline extends Told {
   constructor(figure, data) {
     super(figure, data);
+    figure.timelineRows = () => this.rows(); // what saving.js asks for
     this.listen();
     this.fit();
   }
@@ -18,6 +19,22 @@ class Timeline extends Told {
     const acts = { in: () => this.zoom(0.5), out: () => this.zoom(2), whole: () => this.reset(), loop: () => this.show(...this.loop()), full: () => this.nextInFull() };
     for (const button of this.figure.querySelectorAll("[data-act]"))
       button.addEventListener("click", () => acts[button.dataset.act]());
+  }
+
+  // Every part that is shown, as rows of a table; of bundles one for each kind, one after the other.
+  rows() {
+    const seconds = (ticks) => Number((this.ns(ticks) / 1e9).toPrecision(9));
+    const rows = [["rank", "lane", "start (s)", "end (s)", "kind", "step", "message"]];
+    for (const strip of this.strips)
+      for (let i = strip.first; i < strip.last; i++) {
+        if (this.kind[i] === this.none) continue;
+        const lane = strip.row < 0 ? "main thread" : "messages";
+        const message = this.ref[i] >= 0 ? this.data.labels[this.label[this.ref[i]]] : "";
+        const step = this.step[i] >= 0 ? this.step[i] : null;
+        const { name } = this.data.kinds[this.kind[i]];
+        rows.push([strip.rank, lane, seconds(this.start[i]), seconds(this.endOf(i, strip)), name, step, message]);
+      }
+    return rows;
   }
 
   show(from, to) {
@@ -159,11 +176,15 @@ const runs = [...document.querySelectorAll("[data-run]")];
 const choice = document.querySelector("[data-choose]");
 
 // Only the run that is looked at is unpacked and drawn.
-const choose = (number) => {
+const choose = async (number) => {
   runs.forEach((run, n) => (run.hidden = n !== number));
   const figure = runs[number] && runs[number].querySelector("[data-timeline]");
-  if (figure && made.has(figure)) made.get(figure).fit();
-  else if (figure) made.set(figure, new Timeline(figure, timelines[figure.dataset.timeline]));
+  if (!figure) return;
+  if (made.has(figure)) return made.get(figure).fit();
+  const data = timelines[figure.dataset.timeline];
+  const columns = await unpacked(data);
+  if (!made.has(figure)) made.set(figure, new Timeline(figure, { ...data, columns }));
+  root.dataset.timelines = made.size;
 };
 const refit = (paper) => made.forEach((timeline) => timeline.fit(paper));
 if (choice) choice.addEventListener("change", () => choose(choice.selectedIndex));
@@ -172,13 +193,6 @@ new ResizeObserver(() => {
   for (const timeline of made.values())
     if (timeline.canvas.parentElement.clientWidth !== timeline.width) timeline.fit();
 }).observe(document.querySelector("main"));
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => refit());
-addEventListener("beforeprint", () => {
-  root.classList.add("paper");
-  refit(640);
-});
-addEventListener("afterprint", () => {
-  root.classList.remove("paper");
-  refit();
-});
-root.dataset.timelines = made.size;
+addEventListener("recolour", () => refit());
+addEventListener("beforeprint", () => refit(640));
+addEventListener("afterprint", () => refit());

@@ -3,11 +3,23 @@
 // A frame looks at the parts that are in view alone, found by bisection. Parts narrower than a pixel are summed by kind, and the
 // pixel is divided among them from the bottom up: so a frame draws no more than pixels × lanes × kinds, however many parts there are.
 
-const column = (text, Type) => {
-  const raw = atob(text);
-  const bytes = new Uint8Array(raw.length);
-  for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
-  return new Type(bytes.buffer);
+const TYPES = { kind: Uint8Array, step: Int32Array, ref: Int32Array, steps: Int32Array }; // the others are Uint32Array
+
+// The columns by name: they travel one after the other, deflated, as differences from each number to the next.
+const unpacked = async ({ packed, counts }) => {
+  const raw = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
+  const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const bytes = await new Response(stream).arrayBuffer();
+  const columns = {};
+  let at = 0;
+  for (const [name, count] of Object.entries(counts)) {
+    const Type = TYPES[name] ?? Uint32Array;
+    const column = new Type(bytes.slice(at, at + count * Type.BYTES_PER_ELEMENT));
+    for (let i = 1; i < count; i++) column[i] += column[i - 1];
+    columns[name] = column;
+    at += column.byteLength;
+  }
+  return columns;
 };
 
 // The last of starts[first..last) that is not after t.
@@ -23,17 +35,8 @@ const bisect = (starts, first, last, t) => {
 class Lanes {
   constructor(data) {
     this.data = data;
-    this.start = column(data.start, Uint32Array);
-    this.kind = column(data.kind, Uint8Array);
-    this.step = column(data.step, Int32Array);
-    this.ref = column(data.ref, Int32Array);
-    this.bundles = column(data.bundles, Uint32Array);
-    this.issued = column(data.issued, Uint32Array);
-    this.gathered = column(data.gathered, Uint32Array);
-    this.completed = column(data.completed, Uint32Array);
-    this.label = column(data.label, Uint32Array);
-    this.stepsAt = column(data.steps_at, Uint32Array);
-    this.steps = column(data.steps, Int32Array);
+    const { columns } = data;
+    Object.assign(this, columns, { stepsAt: columns.steps_at });
     this.none = data.kinds.findIndex((kind) => kind.name === "none");
     this.shares = new Float64Array(data.kinds.length);
     this.strips = data.lanes.map(([rank, row, first, count]) => ({ rank, row, first, last: first + count }));

@@ -1,1 +1,1 @@
-"""Traces in the formats of other programs: Trace Event JSON, Parquet, CSV, Chakra."""
+"""What other programs read: traces (Trace Event JSON, Parquet, CSV, Chakra) and runs (TensorBoard, MLflow)."""

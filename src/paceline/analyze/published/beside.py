@@ -1,0 +1,65 @@
+"""A published study and ours: every printed cell with our figure or a reason, what disagrees, what is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from paceline.analyze.published.answers import answers
+from paceline.analyze.published.contradictions import contradictions
+from paceline.analyze.published.evidence import Evidence
+from paceline.analyze.published.matching import Match, match
+from paceline.analyze.published.measures import Looked, measured
+from paceline.records.counters import CpuTimes
+from paceline.records.published import Beside, OurCell, PublishedStudy, PublishedTable, RowBeside, TableBeside
+from paceline.records.results import Effect, PointResult, StudyResults
+
+
+def beside(published: PublishedStudy, results: StudyResults, cpu_times: Mapping[str, CpuTimes] | None = None) -> Beside:
+    """The published study next to the results of ours; `cpu_times` are of the points' median runs."""
+    disagreeing = contradictions(published)
+    evidence = Evidence(results=results, cpu_times=cpu_times or {}, contradictions=disagreeing)
+    return Beside(
+        published=published,
+        tables=tuple(_table(table, results) for table in published.tables),
+        contradictions=disagreeing,
+        answers=answers(published.questions, evidence),
+    )
+
+
+def _table(table: PublishedTable, results: StudyResults) -> TableBeside:
+    return TableBeside(table=table, rows=tuple(_row(table, index, results) for index in range(len(table.rows))))
+
+
+def _row(table: PublishedTable, index: int, results: StudyResults) -> RowBeside:
+    row = table.rows[index]
+    baseline = match(table, row.baseline, results, {}).point if row.baseline is not None else None
+    cells: list[OurCell] = []
+    notes: dict[str, None] = {}
+    for column in table.columns:
+        found = match(table, index, results, column.settings)
+        if found.point is None:
+            cells.append(OurCell(column=column.name, reason=found.reason))
+            continue
+        effect = _effect(results, found.point, baseline)
+        looked = Looked(point=found.point, epoch=row.epoch, baseline=baseline, effect=effect)
+        cells.append(measured(column.measure, column.name, looked))
+        notes |= dict.fromkeys(_notes(found))
+    return RowBeside(cells=tuple(cells), notes=tuple(notes))
+
+
+def _effect(results: StudyResults, point: PointResult, baseline: PointResult | None) -> Effect | None:
+    """The comparison that the design of the study has already made, where it is with this baseline."""
+    made = next((effect for effect in results.effects if effect.is_baseline), None)
+    if baseline is None or made is None or made.point_id != baseline.point_id:
+        return None
+    return next((effect for effect in results.effects if effect.point_id == point.point_id), None)
+
+
+def _notes(found: Match) -> list[str]:
+    assert found.point is not None
+    notes = [found.note] if found.note else []
+    if found.point.oversubscribed:
+        notes.append("emulated: more threads than cores")
+    if found.point.emulated:
+        notes.append("emulated: hosts of one machine")
+    return notes

@@ -1,0 +1,84 @@
+"""What verdicts are made of: a study's results and a few figures that most of them ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from paceline.records.counters import CpuTimes
+from paceline.records.learning import AccuracyCheck
+from paceline.records.published import Contradiction
+from paceline.records.results import Interval, PointResult, StudyResults
+from paceline.units import counted, interval_text, percent_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A study's results, and what else a question may ask for."""
+
+    results: StudyResults
+    cpu_times: Mapping[str, CpuTimes] = field(default_factory=dict)
+    """Of the points' median runs."""
+    contradictions: Sequence[Contradiction] = ()
+    """Of the published tables."""
+
+    @property
+    def points(self) -> list[PointResult]:
+        """Those with a finished run, the fewest ranks first."""
+        return [point for point in self.results.points if point.runs]
+
+    def check(self, point: PointResult) -> AccuracyCheck | None:
+        """A point's accuracy against its reference's."""
+        return next((one for one in self.results.lesson.checks if one.point_id == point.point_id), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Two sentences, and the figure that they rest on."""
+
+    text: str
+    figure: str = ""
+    answered: bool = True
+
+
+def open_still(text: str, figure: str = "") -> Verdict:
+    """What is missing for an answer."""
+    return Verdict(text=text, figure=figure, answered=False)
+
+
+def told(interval: Interval, one: float = 1.0) -> str:
+    """more or less than `one`, or empty where the repeats cannot tell: without five there is no interval."""
+    if interval.coverage is None or interval.low <= one <= interval.high:
+        return ""
+    return "more" if interval.low > one else "less"
+
+
+def span_text(interval: Interval, unit: str = "") -> str:
+    """A figure with its interval, or with the range, called that, where there are fewer than five repeats."""
+    if interval.low == interval.high:
+        return interval_text(interval.median, None, None) + unit
+    text = interval_text(interval.median, interval.low, interval.high)
+    named = text if interval.coverage is not None else text.replace("[", "[range ")
+    return named.replace(" [", f"{unit} [", 1)
+
+
+def few_repeats(n: int) -> str:
+    """Why nothing is called different or equal."""
+    return f"With {counted(n, 'repeat')} that is no test: five are needed (--repeats 5)."
+
+
+def shared_cores(*points: PointResult) -> str:
+    """What makes times say little about scaling; empty where nothing does."""
+    if any(point.oversubscribed for point in points):
+        return "More threads than cores ran here, so it says little about scaling."
+    if any(point.emulated for point in points):
+        return "The hosts are namespaces of one machine, so it says little about scaling."
+    return ""
+
+
+def accuracy_text(point: PointResult) -> str:
+    """Test accuracy of a point: `97.1 ± 0.2 %`."""
+    found = point.test_accuracy
+    if found is None:
+        return "–"
+    return percent_text(found.mean, 2) if found.std is None else f"{found.mean * 100:.2f} ± {found.std * 100:.2f} %"

@@ -1,0 +1,229 @@
+"""Which of our figures belongs under a heading of a published table, or why there is none.
+
+    load_s, epoch_s, total_s           of a point: medians over repeats with their interval
+    update_s                           comm-wait + comm-transfer + optimizer of the median run's ledger, a step's share
+    test_accuracy, test_loss           means over repeats with their standard deviation
+    one_epoch_s, train_accuracy, ...   of the epoch that a row is about, over repeats
+    phase_s, phase_test_accuracy       of that epoch, or of the test after the last
+    epochs_to_stable                   the first epoch from which validation stays within its noise of its plateau
+    ..._percent                        of the point that stands for the row's baseline
+    setting:PATH                       what the point was set to
+
+A time is of the training alone where that was published in per cent: starting processes would hide what is compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from paceline.analyze.published.matching import setting
+from paceline.analyze.study.stats import median_interval, ratio_interval, scaled, spread
+from paceline.records.published import OurCell
+from paceline.records.results import Curve, Effect, Interval, Percent, PointResult, Spread
+from paceline.records.run import Epoch
+from paceline.units import finite
+
+_UPDATE = ("comm-wait", "comm-transfer", "optimizer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """A point that is looked at for one row."""
+
+    point: PointResult
+    epoch: int | None = None
+    """As in PublishedRow."""
+    baseline: PointResult | None = None
+    """Of a row in per cent."""
+    effect: Effect | None = None
+    """The point against that baseline, where the study's design has already compared them."""
+
+
+def measured(measure: str, column: str, looked: Looked) -> OurCell:
+    """The figure of a measure, under this column's name; or the cell that says why there is none."""
+    kind, _, path = measure.partition(":")
+    found = setting(looked.point.point, path) if kind == "setting" else _MEASURES[kind](looked)
+    if isinstance(found, _None):
+        return OurCell(column=column, reason=found.why, point_id=looked.point.point_id)
+    if found is None:
+        return OurCell(column=column, reason=_UNMEASURED.why, point_id=looked.point.point_id)
+    return _cell(column, found, looked.point)
+
+
+@dataclass(frozen=True, slots=True)
+class _None:
+    """Why there is no figure, in a sentence."""
+
+    why: str
+
+
+_Found = Interval | Spread | float | int | str | bool | _None | None
+_UNMEASURED = _None("Not measured.")
+
+
+def _cell(column: str, found: Interval | Spread | float | int | str | bool, point: PointResult) -> OurCell:
+    if isinstance(found, Interval):
+        if finite(found.median) is None:
+            return OurCell(column=column, reason="Not a finite number.", point_id=point.point_id)
+        return OurCell(
+            column=column,
+            value=found.median,
+            low=finite(found.low),
+            high=finite(found.high),
+            coverage=found.coverage,
+            n=found.n,
+            point_id=point.point_id,
+        )
+    if isinstance(found, Spread):
+        if finite(found.mean) is None:
+            return OurCell(column=column, reason="Not a number: the training diverged.", point_id=point.point_id)
+        return OurCell(column=column, value=found.mean, std=finite(found.std), n=found.n, point_id=point.point_id)
+    return OurCell(column=column, value=found, n=1, point_id=point.point_id)
+
+
+def _update_s(looked: Looked) -> _Found:
+    """Exchange and optimizer of one step, in seconds, of the median run."""
+    ledger, steps = looked.point.ledger_s, _steps(looked.point)
+    parts = [ledger.get(kind) for kind in _UPDATE] if ledger else []
+    if not steps or not parts or any(part is None for part in parts):
+        return _None("The ledger of this point has no exchange.")
+    return sum(part for part in parts if part is not None) / steps
+
+
+def _steps(point: PointResult) -> int | None:
+    curve = _median_curve(point)
+    return curve.epochs[-1].step if curve and curve.epochs else None
+
+
+def _median_curve(point: PointResult) -> Curve | None:
+    return next((curve for curve in point.curves if curve.run == point.median_run), None)
+
+
+def _epochs(looked: Looked) -> list[Epoch]:
+    """The row's epoch, of every run that came to it."""
+    wanted = looked.epoch
+    return [epoch for curve in looked.point.curves for epoch in curve.epochs if epoch.epoch == wanted]
+
+
+def _of_epoch(value: Callable[[Epoch], float | None]) -> Callable[[Looked], _Found]:
+    def figure(looked: Looked) -> _Found:
+        if looked.epoch == 0:
+            return _None("The test after the last epoch trains nothing.")
+        found = [known for epoch in _epochs(looked) if (known := value(epoch)) is not None]
+        return spread(found) if found else _None(f"Not trained as far as epoch {looked.epoch}.")
+
+    return figure
+
+
+def _one_epoch_s(looked: Looked) -> _Found:
+    times = [epoch.epoch_s for epoch in _epochs(looked)]
+    return median_interval(times) if times else _None(f"Not trained as far as epoch {looked.epoch}.")
+
+
+def _phase_s(looked: Looked) -> _Found:
+    """Time of the row's epoch, or of the test: what the ledger has for evaluation beyond the epochs' validation."""
+    if looked.epoch != 0:
+        return _one_epoch_s(looked)
+    curve, ledger = _median_curve(looked.point), looked.point.ledger_s
+    evaluated = ledger.get("evaluate") if ledger else None
+    if curve is None or evaluated is None:
+        return _None("The ledger of this point has no evaluation.")
+    return max(0.0, evaluated - sum(epoch.evaluate_s for epoch in curve.epochs))
+
+
+def _phase_test_accuracy(looked: Looked) -> _Found:
+    return looked.point.test_accuracy if looked.epoch == 0 else _None("The test is made after the last epoch.")
+
+
+def _last(value: Callable[[Epoch], float | None], why: str) -> Callable[[Looked], _Found]:
+    def figure(looked: Looked) -> _Found:
+        ends = [value(curve.epochs[-1]) for curve in looked.point.curves if curve.epochs]
+        found = [end for end in ends if end is not None]
+        return spread(found) if found else _None(why)
+
+    return figure
+
+
+def _epochs_to_stable(looked: Looked) -> _Found:
+    stable = looked.point.learning.stable if looked.point.learning else None
+    if stable is None:
+        return _None("There is no validation set.")
+    if stable.epoch is None:
+        why = stable.why.rstrip(".") or "Not stable within the epochs that were trained"
+        return _None(f"{why[0].upper()}{why[1:]}.")
+    low, high = stable.low or stable.epoch, stable.high or stable.epochs
+    coverage = None if stable.low is None or stable.high is None else 0.9  # as analyze/learning/stable.py has it
+    return Interval(median=stable.epoch, low=low, high=high, n=stable.runs, coverage=coverage)
+
+
+def _trainable(looked: Looked) -> _Found:
+    if looked.point.network:
+        return _None("A run notes all parameters, not which of them learn: paceline models NAME counts both.")
+    return looked.point.parameters
+
+
+def _quotient(own: Spread | None, other: Spread | None) -> _Found:
+    """One mean in per cent of another; its standard deviation as if the two were independent."""
+    if own is None or other is None or not finite(other.mean) or finite(own.mean) is None:
+        return _UNMEASURED
+    percent = 100 * own.mean / other.mean
+    if own is other:
+        return Spread(mean=percent, std=None, n=own.n)
+    parts = [side.std / side.mean for side in (own, other) if side.std is not None and side.mean]
+    std = abs(percent) * math.sqrt(sum(part * part for part in parts)) if len(parts) == 2 else None
+    return Spread(mean=percent, std=std, n=min(own.n, other.n))
+
+
+def _percent(name: str, otherwise: Callable[[PointResult, PointResult], _Found]) -> Callable[[Looked], _Found]:
+    def figure(looked: Looked) -> _Found:
+        if looked.baseline is None:
+            return _None("The point that stands for the baseline was not run.")
+        compared: Percent | None = getattr(looked.effect, name, None)
+        return compared.interval if compared else otherwise(looked.point, looked.baseline)
+
+    return figure
+
+
+def _time_percent(point: PointResult, baseline: PointResult) -> _Found:
+    """Time of all epochs in per cent of the baseline's, paired by repeat."""
+    own, other = _training_s(point.curves), _training_s(baseline.curves)
+    if not own or not other:
+        return _UNMEASURED
+    numbers = sorted(own.keys() | other.keys())
+    return scaled(ratio_interval([own.get(n) for n in numbers], [other.get(n) for n in numbers]), 100.0)
+
+
+def _training_s(curves: Iterable[Curve]) -> dict[int, float]:
+    """Time of all epochs by number of the run."""
+    return {curve.run: math.fsum(epoch.epoch_s for epoch in curve.epochs) for curve in curves if curve.epochs}
+
+
+_NO_VALIDATION = "There is no validation set."
+_MEASURES: dict[str, Callable[[Looked], _Found]] = {
+    "load_s": lambda looked: looked.point.load_s,
+    "update_s": _update_s,
+    "epoch_s": lambda looked: looked.point.epoch_s or _None("No whole epoch was timed."),
+    "total_s": lambda looked: looked.point.total_s,
+    "test_loss": lambda looked: looked.point.test_loss,
+    "test_accuracy": lambda looked: looked.point.test_accuracy,
+    "test_accuracy_std": lambda looked: (
+        _None("One run alone has no spread.")
+        if looked.point.test_accuracy is None or looked.point.test_accuracy.std is None
+        else looked.point.test_accuracy.std
+    ),
+    "one_epoch_s": _one_epoch_s,
+    "train_accuracy": _of_epoch(lambda epoch: epoch.train_accuracy),
+    "train_loss": _of_epoch(lambda epoch: epoch.train_loss),
+    "phase_s": _phase_s,
+    "phase_test_accuracy": _phase_test_accuracy,
+    "final_training": _last(lambda epoch: epoch.train_accuracy, "No epoch was finished."),
+    "final_validation": _last(lambda epoch: epoch.validation_accuracy, _NO_VALIDATION),
+    "epochs_to_stable": _epochs_to_stable,
+    "parameters": lambda looked: looked.point.parameters,
+    "trainable": _trainable,
+    "loss_percent": _percent("loss_pct", lambda own, other: _quotient(own.test_loss, other.test_loss)),
+    "accuracy_percent": _percent("accuracy_pct", lambda own, other: _quotient(own.test_accuracy, other.test_accuracy)),
+    "time_percent": _percent("time_pct", _time_percent),
+}

@@ -1,0 +1,101 @@
+"""The files of `paceline report --format ... --figures ...`: what is written, where, and what cannot be asked for.
+
+report.md   report.tex, report-body.tex   tables/NAME.csv   figures/NAME.svg and its caption, figures/NAME.txt
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from paceline.errors import FolderError, RequestError
+
+if TYPE_CHECKING:
+    from paceline.api import Results
+    from paceline.records.folder import StudyFolder
+    from paceline.report.paper.content import Paper
+
+FORMATS = ("html", "md", "tex", "csv")
+FIGURES = ("svg", "pdf", "png")
+_INCLUDED = {"md": ("svg", "png"), "tex": ("pdf", "png")}
+"""Figures that a format can show, the better first."""
+
+
+def chosen(option: str, text: str, known: Sequence[str]) -> tuple[str, ...]:
+    """The names of a list such as `md,tex`, each once; RequestError for any that is not known."""
+    from paceline.catalog import nearest
+
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for name in names:
+        if name not in known:
+            near = nearest(name, list(known))
+            hint = f" Did you mean {near!r}?" if near else ""
+            raise RequestError(
+                f"{option} cannot be {name!r}.{hint}",
+                right=f"It is one of {', '.join(known)}, or several of them separated by commas.",
+                next=f"For example: paceline report runs/digits {option} {','.join(known[1:])}",
+            )
+    return names
+
+
+def checked_width(width_mm: float) -> float:
+    """The width of figures; RequestError where no page or no text would have it."""
+    if not 60 <= width_mm <= 400:
+        raise RequestError(
+            f"A figure {width_mm:g} mm wide cannot be read, or fits on no page.",
+            right="From 60 to 400 mm: a column has about 85, a page of text about 175.",
+            next="Say, for example: --width 175",
+        )
+    return width_mm
+
+
+def write_paper(found: Results, formats: Sequence[str], figures: Sequence[str], width_mm: float) -> list[Path]:
+    """Write what was asked for into the study's folder; comes back with the files, in the order of writing."""
+    from paceline.analyze.study.step_time import step_times
+    from paceline.records.codec import write_atomically
+    from paceline.records.folder import StudyFolder
+    from paceline.report.paper.content import paper
+
+    made = paper(found.results, found.model, step_times(found.points))
+    place = StudyFolder(found.folder)
+    files = _figure_files(place, made, figures, width_mm)
+    for format in formats:
+        files |= _text_files(place, format, made, figures)
+    for path, content in files.items():
+        if path.parent.exists() and not path.parent.is_dir():
+            raise FolderError(
+                f"{path.parent} is a file.",
+                right="It is where the files of a paper go.",
+                next=f"Move it away, then again: {shlex.join(['paceline', 'report', str(found.folder)])}",
+            )
+        path.parent.mkdir(exist_ok=True)
+        write_atomically(path, content)
+    return list(files)
+
+
+def _figure_files(place: StudyFolder, made: Paper, kinds: Sequence[str], width_mm: float) -> dict[Path, bytes]:
+    from paceline.report.paper.drawing import drawn
+
+    files: dict[Path, bytes] = {}
+    for plot in made.plots if kinds else ():
+        files |= {place.figures / f"{plot.name}.{kind}": drawn(plot, kind, width_mm) for kind in kinds}
+        files[place.figures / f"{plot.name}.txt"] = f"{plot.caption}\n".encode()
+    return files
+
+
+def _text_files(place: StudyFolder, format: str, made: Paper, figures: Sequence[str]) -> dict[Path, bytes]:
+    from paceline.report.paper import csv_tables, markdown, tex
+
+    kind = next((kind for kind in _INCLUDED.get(format, ()) if kind in figures), None)
+    names = {plot.name: f"{plot.name}.{kind}" for plot in made.plots} if kind else {}
+    if format == "md":
+        places = {name: f"{place.figures.name}/{file}" for name, file in names.items()}
+        return {place.report_md: markdown.markdown(made, places).encode()}
+    if format == "tex":
+        return {place.report_tex: tex.document().encode(), place.report_body: tex.body(made, names).encode()}
+    if format == "csv":
+        tables = {"scaling": made.table, **dict(made.others)}
+        return {place.tables / f"{name}.csv": csv_tables.table_csv(table) for name, table in tables.items()}
+    return {}  # the page is rebuilt whenever results are read

@@ -1,0 +1,139 @@
+"""`paceline export DIR --format tensorboard` or `mlflow`: runs, not traces, for the programs that compare them."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from paceline.cli.console import Console
+from paceline.errors import FolderError, RequestError
+from paceline.records.folder import RunFolder, StudyFolder
+from paceline.units import counted
+
+if TYPE_CHECKING:
+    from paceline.report.export.tracked import TrackedRun
+    from paceline.studies.collect import FinishedRun
+
+TRACKERS = {"tensorboard": "tensorboard", "mlflow": "mlruns"}
+"""Format -> the folder that its files go into where --out does not name one."""
+
+
+def export_runs(
+    folder: Path,
+    format: str,
+    out: Path | None,
+    point: str | None,
+    run: int | None,
+    console: Console,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write every finished run of a study, or those of one point, or one run, for a tracker of experiments."""
+    found = _chosen(folder.expanduser(), point, run)
+    target = (out or Path(TRACKERS[format])).expanduser()
+    if target.exists() and not target.is_dir():
+        raise FolderError(f"{target} is a file.", right="Runs go into a folder.", next="Choose one with --out DIR.")
+    write = _to_tensorboard if format == "tensorboard" else _to_mlflow
+    names = write(target, found, force=force)
+    if as_json:
+        console.json({"folder": str(folder), "format": format, "out": str(target), "runs": names})
+        return
+    console.result(
+        f"Wrote {counted(len(found), 'run')} of {found[0][0].study} into {target}.\n{_opening(format, target)}"
+    )
+
+
+def _chosen(folder: Path, point: str | None, number: int | None) -> list[tuple[TrackedRun, RunFolder]]:
+    """The finished runs that were asked for, in the words of a tracker."""
+    from paceline.records.study import point_label
+    from paceline.report.export.tracked import tracked_run
+    from paceline.studies.collect import collect
+
+    if RunFolder(folder).result.is_file():
+        return [_single(RunFolder(folder))]
+    study = collect(folder)
+    points = {each.point_id: each for each in study.points}
+    labels = {point_id: point_label(each, study.study.vary) for point_id, each in points.items()}
+    runs = [run for run in study.runs if _wanted(run, labels[run.result.point_id], point, number)]
+    if not runs:
+        what = "has a finished run" if point is None and number is None else "is finished and fits --point and --run"
+        go_on = shlex.join(("paceline", "study", str(StudyFolder(folder).study), "--out", str(folder)))
+        raise RequestError(
+            f"Nothing in {folder} {what}.", right=f"Points: {', '.join(points)}.", next=f"Go on with it: {go_on}"
+        )
+    found = []
+    for run in runs:
+        point_id = run.result.point_id
+        told = tracked_run(study.study.name, labels[point_id], points[point_id], run.result, run.manifest.commit)
+        found.append((told, run.folder))
+    return found
+
+
+def _single(folder: RunFolder) -> tuple[TrackedRun, RunFolder]:
+    """One run by its folder alone."""
+    from paceline.records.codec import read_record
+    from paceline.records.run import Manifest, RunResult
+    from paceline.records.study import point_label
+    from paceline.report.export.tracked import tracked_run
+
+    told, result = read_record(folder.manifest, Manifest), read_record(folder.result, RunResult)
+    label = point_label(told.point, ("run.strategy",))
+    return tracked_run(told.study, label, told.point, result, told.commit), folder
+
+
+def _wanted(run: FinishedRun, label: str, point: str | None, number: int | None) -> bool:
+    named = point is None or run.result.point_id.startswith(point) or label == point
+    return named and number in (None, run.result.run)
+
+
+def _to_tensorboard(target: Path, runs: list[tuple[TrackedRun, RunFolder]], *, force: bool) -> list[str]:
+    from paceline.records.codec import whole_file
+    from paceline.report.export.tensorboard import earlier_files, event_file, write_events
+
+    earlier = earlier_files(target, [run for run, _ in runs])
+    _refuse(target, len(earlier), force=force)
+    written = []
+    for run, _ in runs:
+        path = event_file(target, run)
+        with whole_file(path) as file:
+            write_events(run, file)
+        written.append(path)
+    for path in earlier:
+        if path not in written:
+            path.unlink()
+    return [str(path) for path in written]
+
+
+def _to_mlflow(target: Path, runs: list[tuple[TrackedRun, RunFolder]], *, force: bool) -> list[str]:
+    from paceline.report.export.mlflow import earlier_runs, log_run, remove_runs, store
+
+    with store(target) as client:
+        earlier = earlier_runs(client, [run for run, _ in runs])
+        _refuse(target, len(earlier), force=force)
+        written = [
+            log_run(client, run, (place.manifest, place.machine, place.result, place.curves)) for run, place in runs
+        ]
+        remove_runs(client, earlier)
+    return written
+
+
+def _refuse(target: Path, there: int, *, force: bool) -> None:
+    """An export twice into the same place would show every run twice, or replace what somebody looks at."""
+    if there and not force:
+        raise FolderError(
+            f"{target} has {counted(there, 'run')} of this study already.",
+            right="An export replaces nothing unless it is told to.",
+            next="Choose another place with --out DIR, or replace them with --force.",
+        )
+
+
+def _opening(format: str, target: Path) -> str:
+    place = shlex.quote(str(target))
+    if format == "tensorboard":
+        return f"Next    See them in a browser.\n        tensorboard --logdir {place}"
+    return (
+        "Next    See them in a browser, with MLflow itself installed.\n"
+        f"        MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri {place}"
+    )

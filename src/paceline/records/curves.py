@@ -1,0 +1,39 @@
+"""`curves.csv` while it grows: the epochs of a run, as far as their lines are whole."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import fields
+from pathlib import Path
+
+from paceline.records.run import Epoch
+
+_WHOLE_NUMBERS = ("epoch", "step", "samples")
+
+
+def read_epochs(path: Path) -> list[Epoch]:
+    """The lines of a curves file up to the first that is not whole; none where the file is gone or not what it was."""
+    epochs: list[Epoch] = []
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            for line in csv.DictReader(file):
+                epochs.append(_epoch(line))
+    except (OSError, ValueError, KeyError, TypeError, csv.Error):
+        pass  # it is only looked at on the way: the run's result says what there is to say
+    return epochs
+
+
+def _epoch(line: dict[str, str]) -> Epoch:
+    """A line as a record; columns of others are left alone."""
+    values: dict[str, object] = {}
+    for field in fields(Epoch):
+        text = line.get(field.name)
+        if field.name in _WHOLE_NUMBERS:
+            values[field.name] = int(line[field.name])
+        elif text is None:
+            continue
+        elif field.name == "phase":
+            values[field.name] = text
+        else:
+            values[field.name] = text == "True" if text in ("True", "False") else float(text) if text else None
+    return Epoch(**values)  # pyright: ignore[reportArgumentType]

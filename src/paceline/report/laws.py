@@ -1,0 +1,228 @@
+"""Scaling laws in words and as a table: what was fitted to each series, what it means, and what was refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from paceline.records.laws import Fitted, Law, SeriesLaws
+from paceline.records.results import StudyResults
+from paceline.report.choice import is_several
+from paceline.report.facts import Fact
+from paceline.report.phrases import LAW_NAMES, listed
+from paceline.report.table_html import table_html, text_html
+from paceline.report.tables import NONE, Cell, Table
+from paceline.units import number_text, percent_text
+
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What there is to say of one series; of all, where its name is empty."""
+
+    series: str
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownLaws:
+    """The laws of a study: one row for each that was fitted, and sentences."""
+
+    table: Table
+    told: tuple[Told, ...]
+    definitions: tuple[Fact, ...]
+    """Of its columns; empty where nothing was fitted."""
+
+
+def shown_laws(results: StudyResults) -> ShownLaws:
+    """What scaling laws say of a study; without rows and sentences where ranks are not varied."""
+    several = is_several(results)
+    rows = [_row(own, law, several) for own in results.laws for law in own.laws]
+    keys = (*(("series",) if several else ()), "law")
+    table = Table(
+        caption="Scaling laws, fitted to the throughput of every run",
+        columns=(*keys, "serial or contention", "coherency", "limit", "off by"),
+        rows=tuple(rows),
+        footnotes=_footnotes(results) if rows else (),
+        keys=len(keys),
+        words=keys,
+    )
+    return ShownLaws(table=table, told=tuple(_told(results, several)), definitions=_DEFINITIONS if rows else ())
+
+
+def _told(results: StudyResults, several: bool) -> Iterator[Told]:
+    """What was fitted to each series, then what was not: a reason that holds for several is given once."""
+    refused: dict[str, list[str]] = {}
+    for own in results.laws:
+        for why in dict.fromkeys(own.refusals.values()):
+            refused.setdefault(why, []).append(own.series)
+        if own.laws and several:
+            yield Told(series=own.series, sentences=tuple(_sentences(own)))
+    if not several:
+        fitted = [sentence for own in results.laws for sentence in (*_sentences(own), *_misfit(own))]
+        if fitted or refused:
+            yield Told(series="", sentences=(*fitted, *refused))
+        return
+    for why, names in refused.items():
+        everywhere = len(names) == len(results.laws)
+        yield Told(series="" if everywhere else listed(names), sentences=(why,))
+
+
+def laws_html(laws: ShownLaws) -> str:
+    """The table, and below it a paragraph for each series; nothing where there is nothing to say."""
+    return table_html(laws.table, definitions=laws.definitions) + "".join(
+        f'<p class="told">{text_html(told_text(told))}</p>' for told in laws.told
+    )
+
+
+def told_text(told: Told) -> str:
+    """The sentences of a series, behind its name."""
+    return (f"{told.series}: " if told.series else "") + " ".join(told.sentences)
+
+
+def _row(own: SeriesLaws, law: Law, several: bool) -> tuple[Cell, ...]:
+    shared = law.parameters.get("serial") or law.parameters["contention"]
+    marked = f"{LAW_NAMES[law.name]} *" if _is_off(law) else LAW_NAMES[law.name]
+    return (
+        *((Cell(own.series),) if several else ()),
+        Cell(marked),
+        _percent_cell(shared),
+        _percent_cell(law.parameters["coherency"]) if "coherency" in law.parameters else Cell(NONE),
+        _limit_cell(law),
+        Cell(percent_text(law.deviation)),
+    )
+
+
+def _limit_cell(law: Law) -> Cell:
+    if law.peak is not None:
+        return Cell(f"{law.peak.value:.0f} ranks", f"[{law.peak.low:.0f}, {_up_to(law.peak.high, 0)}]")
+    if law.limit is not None and math.isfinite(law.limit.value):
+        low, high = number_text(law.limit.low), "∞" if math.isinf(law.limit.high) else number_text(law.limit.high)
+        return Cell(f"{number_text(law.limit.value)} ×", f"[{low}, {high}]")
+    return Cell("none in reach" if law.name == "usl" else "none")
+
+
+def _footnotes(results: StudyResults) -> tuple[str, ...]:
+    notes = ["[ ] is a 95 % interval by profile likelihood, over all runs of a series. Limits are against one rank."]
+    if any(_is_off(law) for own in results.laws for law in own.laws):
+        notes.append("* points are further from the law than noise explains.")
+    return tuple(notes)
+
+
+def _sentences(own: SeriesLaws) -> Iterator[str]:
+    by_name = {law.name: law for law in own.laws}
+    if "amdahl" in by_name:
+        yield _amdahl_sentence(by_name["amdahl"])
+    if "gustafson" in by_name:
+        yield _gustafson_sentence(by_name["gustafson"])
+    if "usl" in by_name:
+        yield _usl_sentence(by_name["usl"])
+    yield from _compared(own)
+    if own.laws and own.left_out and not own.refusals:
+        yield f"Emulated points ({', '.join(map(str, own.left_out))} ranks) are kept out."
+
+
+def _amdahl_sentence(law: Law) -> str:
+    serial, limit = law.parameters["serial"], law.limit
+    assert limit is not None
+    if serial.value == 0:
+        if serial.high == 0:
+            return "All of the work gets faster with ranks: by Amdahl's law nothing limits the speed-up."
+        return (
+            "No part of the work is seen that does not get faster with ranks, and none above "
+            f"{number_text(100 * serial.high, 2)} % is likely: by Amdahl's law there is no limit below "
+            f"{number_text(limit.low, 2)} × one rank."
+        )
+    text = f"{_percent_text(serial)} of the work does not get faster with ranks; by Amdahl's law no number of ranks "
+    text += f"is faster than {number_text(limit.value, 2)} × one rank"
+    return text + ("." if serial.low > 0 else ", and as the interval reaches 0, there may be no such limit.")
+
+
+def _gustafson_sentence(law: Law) -> str:
+    serial = law.parameters["serial"]
+    return (
+        f"{_percent_text(serial)} of the time on many ranks goes into what one rank would do as fast; by Gustafson's "
+        f"law every rank more adds {number_text(1 - serial.value)} of one rank's throughput."
+    )
+
+
+def _usl_sentence(law: Law) -> str:
+    contention, coherency = (_percent_text(law.parameters[name]) for name in ("contention", "coherency"))
+    text = f"By the Universal Scalability Law contention is {contention} and coherency {coherency}: "
+    if law.peak is None or law.peak_speedup is None:
+        return text + "coherency cannot be told from 0, so there is no peak within reach."
+    peak = f"{law.peak.value:.0f} [{law.peak.low:.0f}, {_up_to(law.peak.high, 0)}]"
+    text += f"{peak} ranks are fastest, {number_text(law.peak_speedup.value)} × one rank, and more make it slower."
+    if law.peak.value > 2 * law.curve.measured_to:
+        return text + f" That is far from what was measured, {law.curve.measured_to} ranks at most: take it for a hint."
+    if law.peak.value > law.curve.measured_to:
+        return text + f" That is extrapolated: at most {law.curve.measured_to} were measured."
+    return text
+
+
+def _compared(own: SeriesLaws) -> Iterator[str]:
+    """Which of two laws the points speak for."""
+    if own.coherency_p is not None:
+        p = _p_text(own.coherency_p)
+        if own.coherency_p < SIGNIFICANT:
+            yield f"The points speak for coherency ({p}): Amdahl's law alone does not describe them."
+        else:
+            yield f"The points do not tell the two laws apart ({p}): Amdahl's, the simpler one, is drawn."
+    elif len(own.laws) > 1:
+        offs = [f"{percent_text(law.deviation)} from {_the(law)}" for law in own.laws]
+        yield f"The points are {' and '.join(offs)} on average."
+
+
+def _misfit(own: SeriesLaws) -> Iterator[str]:
+    """That the drawn law does not describe the points; of several series the mark in the table says it."""
+    best = own.best
+    if best is not None and best.misfit_p is not None and _is_off(best):
+        yield (
+            f"But the points are further from {_the(best)} than noise explains ({_p_text(best.misfit_p)}): it sums "
+            "them up, and does not describe them."
+        )
+
+
+def _the(law: Law) -> str:
+    return f"the {LAW_NAMES[law.name]}" if law.name == "usl" else LAW_NAMES[law.name]
+
+
+def _is_off(law: Law) -> bool:
+    return law.misfit_p is not None and law.misfit_p < SIGNIFICANT
+
+
+def _p_text(p: float) -> str:
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
+
+
+def _percent_cell(figure: Fitted) -> Cell:
+    text, _, around = _percent_text(figure).partition(" % ")
+    return Cell(f"{text} %", around)
+
+
+def _percent_text(figure: Fitted) -> str:
+    """`3.1 % [2.0, 4.4]`: two digits of the interval's width, and for all three the same."""
+    low, value, high = 100 * figure.low, 100 * figure.value, 100 * figure.high
+    width = high - low or value or 1.0
+    decimals = min(6, max(0, 1 - math.floor(math.log10(width))))
+    value_text, low_text, high_text = (f"{end:.{decimals}f}" if end else "0" for end in (value, low, high))
+    return f"{value_text} % [{low_text}, {high_text}]"
+
+
+def _up_to(value: float, decimals: int) -> str:
+    return "∞" if math.isinf(value) else f"{value:.{decimals}f}"
+
+
+_DEFINITIONS = (
+    Fact(
+        "law",
+        "The speed-up of N ranks over one. Amdahl: N ÷ (1 + σ(N−1)). Universal Scalability Law: "
+        "N ÷ (1 + σ(N−1) + κN(N−1)). Gustafson: N − σ(N−1).",
+    ),
+    Fact("serial or contention", "σ: the part of the work that ranks do not share, or wait for one another to do."),
+    Fact("coherency", "κ: what every pair of ranks costs to agree. Above 0 there is a fastest number of ranks."),
+    Fact("limit", "By the law: the speed-up that no number of ranks exceeds (1 ÷ σ), or the fastest number of ranks."),
+    Fact("off by", "How far the measured points are from the law: root of the mean square over numbers of ranks."),
+)

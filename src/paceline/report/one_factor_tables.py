@@ -1,0 +1,74 @@
+"""One factor at a time: every value of every factor in per cent of the baseline, as a table; and what was not run."""
+
+from __future__ import annotations
+
+from paceline.records.results import Effect, Percent, StudyResults
+from paceline.report.facts import Fact
+from paceline.report.one_factor_words import FIGURES, called, value_text
+from paceline.report.tables import NONE, Cell, Table, factor_heading, interval_cell
+from paceline.units import percent_text
+
+DIGITS = 4
+
+
+def effects_table(results: StudyResults) -> Table:
+    """One row per value of every factor: loss, accuracy and time in % of the baseline, and which effects are real."""
+    effects = results.effects
+    shown = [name for name in FIGURES if any(getattr(effect, name) for effect in effects)]
+    rows = [
+        (
+            Cell(factor_heading(effect.factor)),
+            Cell(value_text(effect)),
+            *(_cell(getattr(effect, name)) for name in shown),
+            Cell(called(effect)),
+        )
+        for effect in effects
+    ]
+    return Table(
+        caption="In % of the baseline, which has the first value of every factor",
+        columns=("factor", "value", *(f"{FIGURES[name]} (%)" for name in shown), "real effect"),
+        rows=tuple(rows),
+        footnotes=tuple(_notes(effects)) if rows else (),
+        keys=2,
+        words=("factor", "value", "real effect"),
+    )
+
+
+def not_run_table(results: StudyResults) -> Table:
+    """One row per point that the machine or cluster could not hold; without rows where there is none."""
+    return Table(
+        caption="Not run",
+        columns=("point", "reason"),
+        rows=tuple((Cell(left_out.label), Cell(left_out.reason)) for left_out in results.not_run),
+        words=("point", "reason"),
+    )
+
+
+def definitions(results: StudyResults) -> tuple[Fact, ...]:
+    """What the table means, where there is one."""
+    if not results.effects:
+        return ()
+    return (
+        Fact("% of the baseline", "The figure over that of the point with the first value of every factor, × 100."),
+        Fact("training time", "Of all epochs of a run, evaluation left out; of a script, of whole runs."),
+        Fact(
+            "real effect",
+            "Called so by Student's test of the logarithms of the ratios within repeats, at 5 % and corrected by "
+            "Holm's method for all rows, where the interval leaves out 100 as well.",
+        ),
+    )
+
+
+def _cell(percent: Percent | None) -> Cell:
+    return Cell(NONE) if percent is None else interval_cell(percent.interval, digits=DIGITS)
+
+
+def _notes(effects: tuple[Effect, ...]) -> list[str]:
+    found = [p for e in effects if not e.is_baseline for name in FIGURES if (p := getattr(e, name)) is not None]
+    coverages = [percent.interval.coverage for percent in found]
+    if not found:
+        return []
+    if any(each is None for each in coverages):
+        return ["[ ] is the range of the ratios within repeats: fewer than five give no interval, and no test."]
+    lowest = min(each for each in coverages if each is not None)
+    return [f"[ ] is an interval of the ratio within repeats that holds with {percent_text(lowest)} confidence."]

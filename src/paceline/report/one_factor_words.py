@@ -1,0 +1,115 @@
+"""One factor at a time: what the table in per cent of the baseline says about each factor, in a sentence."""
+
+from __future__ import annotations
+
+import math
+
+from paceline.records.results import Effect, Percent, StudyResults
+from paceline.records.study import shown_value
+from paceline.report.phrases import around, listed
+from paceline.report.tables import factor_heading, factor_text
+from paceline.units import counted, number_text
+
+FIGURES = {"loss_pct": "test loss", "accuracy_pct": "test accuracy", "time_pct": "training time"}
+"""Fields of an effect -> what they are called."""
+_DIGITS = 4
+
+
+def effects_verdict(results: StudyResults) -> str:
+    """The answer of such a study: which factor changes what most; a clause without its full stop."""
+    factors = counted(len(_by_factor(results)), "factor")
+    others = [effect for effect in results.effects if not effect.is_baseline]
+    real = {name: [e for e in others if getattr(e, name) and getattr(e, name).real] for name in FIGURES}
+    most = {name: max(own, key=lambda e: _distance(getattr(e, name))) for name, own in real.items() if own}
+    first = {effect.factor: value_text(effect) for effect in results.effects if effect.is_baseline}
+    clauses = [_most(most[name], name, first) for name in ("time_pct", "accuracy_pct") if name in most]
+    if clauses:
+        return f"of {factors}, {'; '.join(clauses)}"
+    if not any(_tested(effect) for effect in others):
+        return f"with {_repeats(results)} no effect of {factors} can be called real: a test takes five"
+    return f"no effect of {factors} on {listed(list(FIGURES.values()))} is shown"
+
+
+def effects_sentences(results: StudyResults) -> tuple[str, ...]:
+    """For every factor, which of its effects are real and which are not shown."""
+    return tuple(_sentence(results, own) for own in _by_factor(results).values())
+
+
+def _by_factor(results: StudyResults) -> dict[str, list[Effect]]:
+    found: dict[str, list[Effect]] = {}
+    for effect in results.effects:
+        found.setdefault(effect.factor, []).append(effect)
+    return found
+
+
+def _sentence(results: StudyResults, own: list[Effect]) -> str:
+    name = factor_heading(own[0].factor)
+    start = f"{name[0].upper()}{name[1:]}, {value_text(own[0])} at the baseline: "
+    others = [effect for effect in own if not effect.is_baseline]
+    tested = [effect for effect in others if _tested(effect)]
+    if not others:
+        return start + "no other value was measured."
+    if not tested:
+        seen = "; ".join(f"with {value_text(effect)} {_figures(effect, list(FIGURES))}" for effect in others)
+        return f"{start}{seen} of it in these runs, and {_repeats(results)} cannot call any of it real."
+    parts = [f"with {value_text(e)} {_figures(e, _real(e))} of it" for e in tested if _real(e)]
+    missing = [name for name in FIGURES if any(getattr(e, name) for e in tested) and not _ever(tested, name)]
+    text = "; ".join(parts)
+    if missing:
+        no = f"no effect on {_either([FIGURES[name] for name in missing])} is shown"
+        text = f"{text}; {no}" if text else f"{no[0].lower()}{no[1:]} for {_either([value_text(e) for e in tested])}"
+    return f"{start}{text}."
+
+
+def _ever(effects: list[Effect], name: str) -> bool:
+    return any(name in _real(effect) for effect in effects)
+
+
+def _figures(effect: Effect, names: list[str]) -> str:
+    known = [(FIGURES[name], getattr(effect, name)) for name in names if getattr(effect, name)]
+    return listed([f"{words} is {_text(percent)}" for words, percent in known])
+
+
+def _most(effect: Effect, name: str, first: dict[str, str]) -> str:
+    percent: Percent = getattr(effect, name)
+    change = f"{value_text(effect)} in place of {first[effect.factor]}"
+    figure = f"{_text(percent)} {around(percent.interval, _DIGITS)}"
+    return f"{factor_heading(effect.factor)} changes {FIGURES[name]} most: {change} makes it {figure}"
+
+
+def _text(percent: Percent) -> str:
+    return f"{number_text(percent.interval.median, _DIGITS)} %"
+
+
+def called(effect: Effect) -> str:
+    """Which figures an effect is real on: `loss, time`."""
+    if effect.is_baseline:
+        return "baseline"
+    if not _tested(effect):
+        return "not tested"
+    return ", ".join(FIGURES[name].split(" ")[1] for name in _real(effect)) or "none shown"
+
+
+def _real(effect: Effect) -> list[str]:
+    return [name for name in FIGURES if getattr(effect, name) and getattr(effect, name).real]
+
+
+def _tested(effect: Effect) -> bool:
+    return any(getattr(effect, name) and getattr(effect, name).p is not None for name in FIGURES)
+
+
+def value_text(effect: Effect) -> str:
+    """A factor's value as it is shown."""
+    return factor_text(shown_value(effect.factor, effect.value))
+
+
+def _distance(percent: Percent) -> float:
+    return abs(math.log(percent.interval.median / 100))
+
+
+def _repeats(results: StudyResults) -> str:
+    return counted(min((point.runs for point in results.points), default=0), "repeat")
+
+
+def _either(items: list[str]) -> str:
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} or {items[-1]}"

@@ -1,0 +1,165 @@
+"""Published studies as they might come out here: the shipped study files, runs made up, analysed as real ones are."""
+
+from __future__ import annotations
+
+import functools
+import math
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import report_samples as samples
+from paceline.analyze.published.beside import beside
+from paceline.analyze.study.results import study_results
+from paceline.records.results import PointResult, StudyResults
+from paceline.records.run import Epoch, PhaseEnd, RunResult
+from paceline.records.study import Point
+from paceline.records.trace import LEDGER_KINDS
+from paceline.studies.expand import expand
+from paceline.studies.fits import beyond, not_run
+from paceline.studies.load import load_study
+from paceline.studies.published_tables import published_study
+from trace_samples import traces_of
+
+STUDIES = (
+    "mnist-mpi",
+    "mnist-mpi-exchange",
+    "mnist-batch-size",
+    "fashion-sequential",
+    "fashion-parameters",
+    "flowers-sequential",
+    "flowers-cloud",
+    "flowers-cloud-controlled",
+    "cifar10-nodes",
+    "cifar10-nodes-efficientnet",
+    "cifar10-nodes-resnet50",
+    "fruits-gpus",
+    "caltech256-gpus",
+)
+"""Every shipped study of a published one."""
+
+Accuracy = Callable[[Point, int], float]
+"""Test accuracy by point and number of the run."""
+Seconds = Callable[[Point], float]
+"""Time of an epoch by point."""
+
+
+def usual_accuracy(point: Point, run: int) -> float:
+    """What falls by a tenth of a point with every doubling of the batch, seeds apart."""
+    return 0.97 - 0.001 * math.log2(point.batch_global) + 0.0002 * run
+
+
+def usual_s(point: Point) -> float:
+    """Ideal sharing, and a bit for each thread."""
+    return 8.0 / point.ranks + 0.1 * point.threads
+
+
+@functools.cache
+def usual(name: str) -> StudyResults:
+    """A shipped study as it might come out on two cores."""
+    return results_of(name)
+
+
+def results_of(
+    name: str,
+    *,
+    cores: int = 2,
+    repeats: int = 5,
+    accuracy: Accuracy = usual_accuracy,
+    epoch_s: Seconds = usual_s,
+    failed: Callable[[Point], bool] = lambda point: False,
+) -> StudyResults:
+    """A shipped study at its small size, on a machine with so many cores, its published table beside it."""
+    study = load_study(name).study
+    study = replace(study, run=replace(study.run, repeats=repeats))
+    points = expand(study, data_digest="d" * 64, model_digest="")
+    reasons = {point.point_id: beyond(study, point, cores) for point in points}
+    held = [point for point in points if not reasons[point.point_id]]
+    runs = [
+        _run(point, number, accuracy, epoch_s, cores)
+        for point in held
+        if not failed(point)
+        for number in range(1, repeats + 1)
+    ]
+    found = study_results(
+        study,
+        f"runs/{name}",
+        held,
+        runs,
+        traces=traces_of(()),
+        machine=samples.machine_of(cores=cores),
+        expected_runs=len(held) * repeats,
+        failures={p.point_id: "Rank 1 on node-a was killed by signal 9.\nIts log: x" for p in held if failed(p)},
+        not_run=[not_run(study, p, reasons[p.point_id]) for p in points if reasons[p.point_id]],
+    )
+    return with_published(replace(found, points=tuple(_with_ledger(row) for row in found.points)))
+
+
+def with_published(results: StudyResults) -> StudyResults:
+    """The results with the published study that theirs names."""
+    return replace(results, published=beside(published_study(results.study.published), results))
+
+
+def _run(point: Point, number: int, accuracy: Accuracy, epoch_s: Seconds, cores: int) -> RunResult:
+    noise = random.Random(f"{point.point_id} {number}")
+    epochs = _epochs(point, number, epoch_s(point) * noise.uniform(0.995, 1.005))
+    total_s = sum(epoch.epoch_s for epoch in epochs) + 6
+    test = accuracy(point, number)
+    phases = (PhaseEnd(name="train", steps=epochs[-1].step, test_loss=0.3, test_accuracy=test - 0.01),)
+    phases += (PhaseEnd(name="finetune", steps=10, test_loss=0.2, test_accuracy=test),) if point.finetune.epochs else ()
+    return RunResult(
+        point_id=point.point_id,
+        run=number,
+        seed=number,
+        ranks=point.ranks,
+        attempt=1,
+        launched_at="2030-01-01T00:00:00+00:00",
+        launched_at_ns=0,
+        total_s=total_s,
+        wall_s=total_s,
+        epochs=epochs,
+        test_loss=1.2 - test,
+        test_accuracy=test,
+        parameters=690_590,
+        load_s=0.05,
+        steps=epochs[-1].step,
+        weights_sha256="w",
+        oversubscribed=point.ranks * point.threads + point.servers > cores,
+        classes=10,
+        phases=phases,
+        network={"network": point.model.name} if "net" in point.model.name else {},
+    )
+
+
+def _epochs(point: Point, number: int, seconds: float) -> tuple[Epoch, ...]:
+    noise = random.Random(f"{point.batch_global} {number}")
+    count, size = point.train.epochs or 1, point.data.train_samples or 6000
+    steps = math.ceil(size / point.batch_global)
+    validated = point.data.validation > 0
+    made = []
+    for epoch in range(1, count + 1):
+        missing = 0.4 * math.exp(-epoch / 3) + noise.gauss(0, 0.004)
+        made.append(
+            Epoch(
+                epoch=epoch,
+                step=steps * epoch,
+                samples=size,
+                train_loss=missing,
+                train_accuracy=0.95 - missing,
+                validation_loss=missing + 0.1 if validated else None,
+                validation_accuracy=0.9 - missing if validated else None,
+                epoch_s=seconds,
+                evaluate_s=0.5 if validated else 0.0,
+                whole=True,
+            )
+        )
+    return tuple(made)
+
+
+def _with_ledger(row: PointResult) -> PointResult:
+    """A row with what its traces might have shown."""
+    if not row.runs or row.total_s is None:
+        return row
+    shares = dict.fromkeys(LEDGER_KINDS, row.total_s.median / len(LEDGER_KINDS))
+    ledger: dict[str, float | None] = {**shares}
+    return replace(row, ledger_s=ledger, rank_ledgers_s=(ledger,) * row.point.ranks, median_run=1, message_bytes=2.7e6)

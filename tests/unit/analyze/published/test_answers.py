@@ -1,0 +1,201 @@
+"""Open questions: verdicts follow the results, whichever way they come out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import published_samples
+from paceline.analyze.published.answers import VERDICTS
+from paceline.analyze.published.beside import beside
+from paceline.records.counters import CpuTime, CpuTimes
+from paceline.records.given import Complaint
+from paceline.records.published import Answer
+from paceline.records.results import StudyResults
+from paceline.records.study import Point
+from paceline.studies.load import shipped_studies
+from paceline.studies.published_tables import published_names, published_study
+
+QUESTIONS = {q.name: q for name in published_names() for q in published_study(name).questions}
+
+
+def answer(results: StudyResults, name: str) -> Answer:
+    assert results.published is not None
+    return next(one for one in results.published.answers if one.question.name == name)
+
+
+def test_every_open_question_is_there_by_name() -> None:
+    named = {
+        *("transfer-at-chance", "fine-tune-worse", "two-nodes-slower", "same-time-any-nodes", "got-what-was-asked"),
+        *("real-user-sys", "too-complex-models", "accuracy-falls-with-batch", "message-log"),
+        *("hyper-parameters-vs-resources", "more-cores-slower", "overfitting", "what-made-the-cloud-faster"),
+        *("checkpoint-cost", "best-split", "averaging-loses-precision", "epochs-to-stable-vs-ranks", "sixteen-gpus"),
+        *("v100-equals-t4", "superlinear", "which-size-first", "accuracy-falls-with-ranks", "allreduce-instead"),
+        *("partial-reads", "gpu", "model-parallel", "nodes-or-processes", "table-contradicts-itself"),
+    }
+    assert set(QUESTIONS) == named
+
+
+def test_each_is_answered_by_a_shipped_study_or_says_what_it_waits_for() -> None:
+    shipped = {study.name: study for study in shipped_studies()}
+    for question in QUESTIONS.values():
+        assert bool(question.studies) != bool(question.missing), question.name
+        assert set(question.studies) <= set(shipped)
+        own = [name for name in question.studies if name in published_samples.STUDIES]
+        assert not own or question.name in VERDICTS
+    assert {QUESTIONS[name].missing != "" for name in ("sixteen-gpus", "model-parallel", "best-split")} == {True}
+
+
+def test_other_studies_are_named_with_their_command() -> None:
+    found = answer(published_samples.usual("fruits-gpus"), "averaging-loses-precision")
+    assert not found.answered and found.command == "paceline study averaging"
+
+
+@pytest.mark.parametrize(
+    ("change", "word", "answered"),
+    [(-0.03, "Yes, it fell", True), (0.0, "No: ", True), (0.03, "No, it rose", True)],
+)
+def test_accuracy_and_ranks(change: float, word: str, answered: bool) -> None:
+    def accuracy(point: Point, run: int) -> float:
+        return 0.95 + 0.0005 * run + (change + 0.0001 * (run % 3) if point.ranks > 1 else 0.0)
+
+    found = answer(published_samples.results_of("mnist-mpi", accuracy=accuracy), "accuracy-falls-with-ranks")
+    assert found.verdict.startswith(word) and found.answered == answered, found.verdict
+
+
+def test_too_few_repeats_answer_nothing() -> None:
+    found = answer(published_samples.results_of("mnist-batch-size", repeats=3), "accuracy-falls-with-batch")
+    assert not found.answered and "five are needed" in found.verdict and found.figure
+
+
+def test_noise_is_neither() -> None:
+    def accuracy(point: Point, run: int) -> float:
+        return 0.9 + 0.05 * ((run * point.batch_global) % 7) / 7
+
+    found = answer(published_samples.results_of("mnist-batch-size", accuracy=accuracy), "accuracy-falls-with-batch")
+    assert not found.answered and "neither different nor equal" in found.verdict
+
+
+@pytest.mark.parametrize(
+    ("shared", "word"), [(0.5, "Two are faster"), (1.4, "Two are slower"), (1.0, "The two cannot be told apart")]
+)
+def test_two_nodes(shared: float, word: str) -> None:
+    def seconds(point: Point) -> float:
+        return 4.0 * (shared if point.ranks == 2 else 1.0)
+
+    found = answer(published_samples.results_of("cifar10-nodes", epoch_s=seconds), "two-nodes-slower")
+    assert found.answered and found.verdict.startswith(word), found.verdict
+
+
+def test_the_same_time_on_any_nodes() -> None:
+    same = published_samples.results_of("cifar10-nodes-efficientnet", cores=4, epoch_s=lambda point: 4.0)
+    assert "cannot be told apart" in answer(same, "same-time-any-nodes").verdict
+    shared = published_samples.results_of("cifar10-nodes-efficientnet", cores=4)
+    assert answer(shared, "same-time-any-nodes").verdict.startswith("No, sharing pays")
+
+
+def test_superlinear() -> None:
+    beyond = published_samples.results_of("fruits-gpus", cores=4, epoch_s=lambda point: 8.0 / point.ranks**1.3)
+    assert answer_of(beyond, "superlinear").verdict.startswith("It can")
+    below = published_samples.results_of("fruits-gpus", cores=4, epoch_s=lambda point: 8.0 / point.ranks**0.9)
+    assert answer_of(below, "superlinear").verdict.startswith("Not here")
+    shared = published_samples.results_of("fruits-gpus", cores=1, epoch_s=lambda point: 8.0)
+    assert not answer_of(shared, "superlinear").answered
+
+
+def answer_of(results: StudyResults, name: str) -> Answer:
+    """The answer of a question that another published study asks."""
+    asked = replace(published_study("fruits-gpus"), questions=(QUESTIONS[name],))
+    return beside(asked, results).answers[0]
+
+
+def test_more_cores() -> None:
+    slower = published_samples.results_of("fashion-parameters", epoch_s=lambda point: 2.0 + 0.2 * point.threads)
+    assert answer(slower, "more-cores-slower").verdict.startswith("It is so")
+    faster = published_samples.results_of("fashion-parameters", cores=4, epoch_s=lambda point: 2.0 / point.threads)
+    assert answer(faster, "more-cores-slower").verdict.startswith("It pays")
+    same = published_samples.results_of("fashion-parameters", cores=4, epoch_s=lambda point: 2.0)
+    assert answer(same, "more-cores-slower").verdict.startswith("No difference can be shown")
+
+
+def test_what_made_the_cloud_faster_and_what_checkpoints_cost() -> None:
+    def seconds(point: Point) -> float:
+        return 8.0 / point.ranks * (1.3 if point.train.checkpoint_every else 1.0)
+
+    results = published_samples.results_of("flowers-cloud-controlled", cores=4, epoch_s=seconds)
+    cloud = answer(results, "what-made-the-cloud-faster").verdict
+    assert "Changed alone, workers made it faster, steps between checkpoints made it slower" in cloud
+    cost = answer(results, "checkpoint-cost")
+    assert cost.verdict.startswith("Checkpoints cost time") and "131 % [129, 131]" in cost.figure
+    free = published_samples.results_of("flowers-cloud-controlled", cores=4, epoch_s=lambda point: 8.0)
+    assert answer(free, "checkpoint-cost").verdict.startswith("No difference can be shown")
+
+
+def test_the_exchange() -> None:
+    def seconds(point: Point) -> float:
+        return 3.0 if point.strategy == "mpi-allreduce" else 4.0
+
+    results = published_samples.results_of("mnist-mpi-exchange", epoch_s=seconds)
+    assert answer(results, "allreduce-instead").verdict.startswith("It pays")
+    assert answer(results, "partial-reads").verdict.startswith("They cannot be told apart")
+
+
+def test_hosts_and_gpus_that_are_not_here() -> None:
+    results = published_samples.usual("mnist-mpi")
+    assert not answer(results, "nodes-or-processes").answered
+    assert "GPU" in answer(results, "gpu").verdict and not answer(results, "gpu").answered
+    assert not answer(published_samples.usual("caltech256-gpus"), "v100-equals-t4").answered
+
+
+def test_got_what_was_asked() -> None:
+    results = published_samples.usual("cifar10-nodes")
+    assert "nothing differed" in answer(results, "got-what-was-asked").verdict
+    assert results.machine is not None
+    complaint = Complaint(name="no-gpu", severity="warning", what="It asked for a GPU.", right="", next="")
+    wrong = replace(results, machine=replace(results.machine, complaints=(complaint,)))
+    found = answer(published_samples.with_published(wrong), "got-what-was-asked")
+    assert "no-gpu" in found.figure and "It asked for a GPU." in found.verdict
+
+
+def test_stable_and_overfitting() -> None:
+    results = published_samples.results_of("caltech256-gpus", cores=4)
+    assert "epoch" in answer(results, "epochs-to-stable-vs-ranks").figure
+    assert answer(results, "which-size-first").figure.startswith("8 ranks after")
+    whole = answer(published_samples.usual("fashion-sequential"), "overfitting")
+    assert whole.answered and whole.verdict.startswith("Not within 5 epochs")
+
+
+def test_resources() -> None:
+    results = published_samples.usual("mnist-batch-size")
+    times = {point.point_id: cpu_times(1e8 * point.point.batch_global) for point in results.points}
+    found = beside(published_study("mnist-batch-size"), results, times)
+    verdict = next(one for one in found.answers if one.question.name == "hyper-parameters-vs-resources")
+    assert "messages of an epoch 346 MB → 11 MB" in verdict.figure and "→" in verdict.verdict
+    assert "no meter" in verdict.verdict
+
+
+def cpu_times(peak: float) -> CpuTimes:
+    whole = CpuTime(
+        **dict.fromkeys(field for field in CpuTime.__slots__ if field != "real_s"),
+        real_s=9.0,
+    )
+    whole = replace(whole, user_s=8.0, system_s=1.0, peak_bytes=int(peak))
+    return CpuTimes(whole=whole, processes=(), energy=(), sentence="It waited.")
+
+
+def test_real_user_and_sys() -> None:
+    results = published_samples.usual("cifar10-nodes")
+    times = {point.point_id: cpu_times(1e9) for point in results.points}
+    found = beside(published_study("cifar10-nodes"), results, times)
+    verdict = next(one for one in found.answers if one.question.name == "real-user-sys")
+    assert verdict.answered and verdict.figure == "real 9.00 s, user 8.00 s, sys 1.00 s" and "waited" in verdict.verdict
+
+
+@pytest.mark.parametrize("name", published_samples.STUDIES)
+def test_a_verdict_is_short(name: str) -> None:
+    published = published_samples.usual(name).published
+    assert published is not None
+    for one in published.answers:
+        assert one.verdict.endswith((".", "NAME.")) or one.verdict.endswith("cuda"), one.verdict
+        assert 1 <= one.verdict.count(". ") + 1 <= 3, one.verdict

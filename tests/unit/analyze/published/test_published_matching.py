@@ -1,0 +1,108 @@
+"""Which point stands for a published row, and what is said where none does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import published_samples
+from paceline.analyze.published.beside import beside
+from paceline.analyze.published.matching import match
+from paceline.records.published import OurCell
+from paceline.records.results import StudyResults
+from paceline.studies.published_tables import published_study
+
+
+def cell(results: StudyResults, row: int, column: str, *, table: int = 0) -> OurCell:
+    assert results.published is not None
+    found = results.published.tables[table]
+    return next(one for one in found.rows[row].cells if one.column == column)
+
+
+def test_nodes_and_processes_are_hosts_and_ranks() -> None:
+    results = published_samples.usual("mnist-mpi")
+    table = published_study("mnist-mpi").tables[0]
+    for index, ranks in enumerate((1, 2, 4)):
+        point = match(table, index, results, {}).point
+        assert point is not None and (point.point.hosts, point.point.ranks) == (1, ranks)
+    assert "8 ranks" in match(table, 3, results, {}).reason
+    assert "2 hosts" in match(table, 4, results, {}).reason
+    epoch = cell(results, 1, "epoch_s")
+    assert epoch.value is not None and 3.9 < float(epoch.value) < 4.4 and epoch.coverage is not None and epoch.n == 5
+
+
+def test_an_update_is_exchange_and_optimizer_of_a_step() -> None:
+    results = published_samples.usual("mnist-mpi")
+    point = next(point for point in results.points if point.point.ranks == 2)
+    ledger = point.ledger_s or {}
+    expected = sum(ledger[kind] or 0.0 for kind in ("comm-wait", "comm-transfer", "optimizer")) / 150
+    assert cell(results, 1, "update_s").value == expected
+
+
+def test_a_failed_point_says_so() -> None:
+    results = published_samples.results_of("mnist-batch-size", failed=lambda point: point.batch_global == 512)
+    assert cell(results, 3, "test_accuracy").reason == "Failed: Rank 1 on node-a was killed by signal 9."
+    assert cell(results, 2, "test_accuracy").value is not None
+
+
+def test_one_factor_at_a_time_is_in_per_cent_of_the_baseline() -> None:
+    results = published_samples.results_of("fashion-parameters", epoch_s=lambda point: 2.0 * point.threads)
+    table = published_study("fashion-parameters").tables[0]
+    two_cores = next(i for i, row in enumerate(table.rows) if row.names == ("cores", "2"))
+    time = cell(results, two_cores, "time_pct")
+    assert time.value is not None and 198 < float(time.value) < 202 and time.coverage is not None
+    baseline = next(i for i, row in enumerate(table.rows) if row.names == ("neurons", "32"))
+    assert cell(results, baseline, "time_pct").value == 100
+    epochs = next(i for i, row in enumerate(table.rows) if row.names == ("epochs", "20"))
+    assert 1980 < float(cell(results, epochs, "time_pct").value or 0) < 2020
+
+
+def test_cpu_ranks_stand_in_for_gpus_once() -> None:
+    """Four T4 and four V100 ask for the same: the first has our figures and says on what, the second a reason."""
+    results = published_samples.usual("caltech256-gpus")
+    assert results.published is not None
+    rows = results.published.tables[0].rows
+    assert rows[1].notes[0] == "CPU cores of this machine in place of T4"
+    assert cell(results, 1, "job_s").value is not None
+    assert "No V100 here" in cell(results, 2, "job_s").reason
+    assert "8 ranks" in cell(results, 3, "job_s").reason
+
+
+def test_gpus_of_the_published_kind_have_their_own_row() -> None:
+    results = published_samples.usual("caltech256-gpus")
+    assert results.machine is not None
+    machine = replace(results.machine, gpus=("Tesla V100-SXM2-16GB",) * 4, devices=("cuda",) * 4)
+    on_gpus = published_samples.with_published(replace(results, machine=machine))
+    assert cell(on_gpus, 2, "job_s").value is not None
+    assert "No T4 here" in cell(on_gpus, 1, "job_s").reason
+    assert cell(on_gpus, 0, "job_s").value is not None, "no row of two V100 has it"
+
+
+def test_a_gpu_beside_cpus_has_no_stand_in() -> None:
+    results = published_samples.usual("mnist-mpi")
+    assert cell(results, 5, "epoch_s", table=1).reason == "No GPU here."
+
+
+def test_epochs_and_the_test_of_a_sequential_study() -> None:
+    results = published_samples.usual("fashion-sequential")
+    first, test = cell(results, 0, "train_accuracy"), cell(results, 5, "eval_accuracy")
+    assert first.n == 5 and first.std is not None and test.value is not None
+    assert "after the last epoch" in cell(results, 0, "eval_accuracy").reason
+    short = replace(
+        results.points[0],
+        curves=tuple(replace(curve, epochs=curve.epochs[:3]) for curve in results.points[0].curves),
+    )
+    cut = published_samples.with_published(replace(results, points=(short,)))
+    assert cell(cut, 3, "train_accuracy").reason == "Not trained as far as epoch 4."
+
+
+def test_rows_of_another_study_name_it() -> None:
+    results = published_samples.usual("cifar10-nodes")
+    assert cell(results, 2, "test_accuracy").reason == "In another study: paceline study cifar10-nodes-resnet50"
+    assert cell(results, 0, "time_2_nodes_s").value is not None
+    assert cell(results, 0, "test_accuracy").point_id == results.points[0].point_id
+
+
+def test_a_diverged_training_has_no_accuracy() -> None:
+    results = published_samples.results_of("mnist-mpi", accuracy=lambda point, run: float("nan"))
+    assert "diverged" in cell(results, 0, "test_accuracy").reason
+    assert beside(published_study("mnist-mpi"), results).answers

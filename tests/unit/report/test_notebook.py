@@ -1,0 +1,137 @@
+"""What notebooks show: small, whole without script or style sheet, and safe whatever names a study has."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import law_samples
+import report_samples as samples
+import series_samples
+from paceline.errors import RequestError
+from paceline.report.figures import figures
+from paceline.report.model import report_model
+from paceline.report.notebook import results_html, shown_plot, shown_table
+from paceline.report.svg import figure_svg
+
+_SVG = "{http://www.w3.org/2000/svg}"
+
+
+class _Tags(HTMLParser):
+    """Every element of a page and every attribute that could act or fetch something."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.acting: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.acting += [name for name, _ in attrs if name.startswith("on") or name in ("href", "src", "srcdoc")]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.mark.parametrize("name", series_samples.ALL)
+def test_every_plot_of_every_study_is_a_whole_drawing(name: str) -> None:
+    for figure in figures(report_model(series_samples.ALL[name]())).values():
+        drawn = figure_svg(figure)
+        root = ElementTree.fromstring(drawn)
+        assert root.tag == f"{_SVG}svg" and "var(" not in drawn and "nan" not in drawn
+        kinds = {element.tag.removeprefix(_SVG) for element in root.iter()}
+        assert kinds & {"polyline", "rect", "path"} and "script" not in kinds
+        assert len(drawn) < 200_000
+
+
+def test_lines_are_where_their_values_are() -> None:
+    figure = figures(report_model(samples.typical(ranks=(1, 2, 4))))["speedup"]
+    lines = ElementTree.fromstring(figure_svg(figure)).findall(f"{_SVG}polyline")
+    places = [[tuple(map(float, place.split(","))) for place in line.attrib["points"].split()] for line in lines]
+    ideal, measured = places
+    assert len(ideal) == len(measured) == 3
+    (x1, _), (x2, _), (x4, _) = measured
+    assert (x4 - x2) / (x2 - x1) == pytest.approx(2, abs=0.02)  # linear over 1, 2 and 4 ranks
+    assert measured[0][1] == ideal[0][1] and measured[1][1] > ideal[1][1]
+
+
+def test_bars_fill_the_axis_and_their_patterns_are_there() -> None:
+    figure = figures(report_model(samples.typical()))["ledger"]
+    root = ElementTree.fromstring(figure_svg(figure))
+    bars = [bar for bar in root.findall(f"{_SVG}rect") if "stroke" in bar.attrib]
+    rows: dict[str, float] = {}
+    for bar in bars:
+        rows[bar.attrib["y"]] = rows.get(bar.attrib["y"], 0.0) + float(bar.attrib["width"])
+    assert len(rows) == 3 and max(rows.values()) - min(rows.values()) < 1
+    known = {pattern.attrib["id"] for pattern in root.iter(f"{_SVG}pattern")}
+    used = {fill[5:-1] for rect in root.iter(f"{_SVG}rect") if (fill := rect.attrib["fill"]).startswith("url(#")}
+    assert len(used) > 5 and used <= known
+
+
+def test_a_law_that_is_not_shown_is_not_drawn() -> None:
+    figure = figures(report_model(law_samples.study(law_samples.usl())))["speedup"]
+    drawn = figure_svg(figure)
+    assert "Universal Scalability Law, fitted" in drawn and "Amdahl" not in drawn and "extrapolated" in drawn
+
+
+def test_results_are_small_and_need_nothing_else() -> None:
+    model = report_model(law_samples.study(law_samples.usl()))
+    shown = results_html(model, report=Path("runs/x/report.html"), notes=("A note.",))
+    found = _Tags(shown)
+    assert len(shown) < 40_000
+    assert not found.tags & {"script", "style", "link", "iframe", "img", "foreignobject"} and not found.acting
+    for text in (model.title, "runs/x/report.html", "A note.", "speed-up"):
+        assert text in found.text
+    assert re.search(r"16 ranks train .* times as fast as 1", found.text)
+
+
+@pytest.mark.parametrize("name", ["nothing-finished", "unmeasured", "single-point", "diverged", "failed"])
+def test_results_without_figures_are_shown_all_the_same(name: str) -> None:
+    model = report_model(series_samples.ALL[name]())
+    assert model.title in _Tags(results_html(model)).text
+
+
+@pytest.mark.parametrize("text", samples.HOSTILE)
+@pytest.mark.parametrize("study", [samples.hostile, series_samples.hostile])
+def test_no_name_becomes_an_element(study, text: str) -> None:
+    model = report_model(study(text))
+    tame = report_model(study("tame"))
+    names = list(figures(model))
+    for shown, expected in [
+        (results_html(model, notes=(text,)), results_html(tame, notes=("tame",))),
+        (shown_table(model, "figures")._repr_html_(), shown_table(tame, "figures")._repr_html_()),
+        *((shown_plot(model, name)._repr_html_(), shown_plot(tame, name)._repr_html_()) for name in names),
+    ]:
+        assert _Tags(shown).tags == _Tags(expected).tags and not _Tags(shown).acting
+    for name in names:
+        ElementTree.fromstring(shown_plot(model, name).svg)
+
+
+def test_a_plot_is_saved_as_it_is_shown(tmp_path: Path) -> None:
+    plot = shown_plot(report_model(samples.typical()))
+    assert plot.save(tmp_path / "plot.svg").read_text(encoding="utf-8") == plot.svg
+    assert "speedup" in repr(plot)
+
+
+def test_what_is_not_there_is_refused_with_what_is() -> None:
+    model = report_model(samples.typical())
+    with pytest.raises(RequestError, match="no plot 'speed'") as plot:
+        shown_plot(model, "speed")
+    assert "speedup, ledger" in plot.value.right
+    with pytest.raises(RequestError, match="no table 'laws'") as table:
+        shown_table(model, "laws")
+    assert table.value.right.startswith("There are: figures, ledger")
+    with pytest.raises(RequestError, match="nothing to plot"):
+        shown_plot(report_model(samples.nothing_finished()))
+
+
+def test_a_table_is_text_that_notebooks_show_as_a_table() -> None:
+    table = shown_table(report_model(samples.typical()), "figures")
+    assert isinstance(table, str) and "speed-up" in table and "<" not in table
+    assert {"table", "th", "td", "caption"} <= _Tags(table._repr_html_()).tags

@@ -1,0 +1,120 @@
+"""A published table beside ours: as words, HTML, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+
+import pytest
+
+import published_samples
+import report_samples
+from paceline.records.published import OurCell
+from paceline.report import html, text
+from paceline.report.json_view import json_object
+from paceline.report.model import report_model
+from paceline.report.published import own_text, published_html, shown_published
+from paceline.report.published_rows import published_csv
+
+
+@pytest.mark.parametrize(
+    ("cell", "unit", "expected"),
+    [
+        (OurCell(column="", value=8.087, low=8.08, high=8.14, coverage=0.94, n=5), "s", "8.09 [8.08, 8.14]"),
+        (OurCell(column="", value=0.96357, std=0.00032, n=5), "fraction", "0.9636 ± 0.0003"),
+        (OurCell(column="", value=690590, n=1), "count", "690,590"),
+        (OurCell(column="", value=103.456, low=101.0, high=104.0, n=3), "percent", "103.5 [101.0, 104.0]"),
+        (OurCell(column="", value=11, low=10.0, high=13.0, coverage=0.9, n=5), "", "11 [10, 13]"),
+        (OurCell(column="", value=30, n=1), "", "30"),
+        (OurCell(column="", value=100.0, low=100.0, high=100.0, n=5), "percent", "100.0"),
+    ],
+)
+def test_our_figures_have_the_digits_of_their_unit(cell: OurCell, unit: str, expected: str) -> None:
+    assert own_text(cell, unit) == expected
+
+
+def test_a_table_has_both_figures_or_a_letter_for_the_reason() -> None:
+    shown = shown_published(published_samples.usual("mnist-mpi"))
+    table = shown.tables[0]
+    assert len(table.rows) == 9 and len(table.columns) == 9
+    first, eight = table.rows[0], table.rows[3]
+    assert (first[5].figure, first[5].beside[:9]) == ("142.04", "here 8.09")
+    letter = eight[5].beside.removeprefix("here not run ")
+    assert any(note.startswith(f"{letter}: It has 8 ranks") for note in table.footnotes)
+    sentences = [note.partition(": ")[2] for note in table.footnotes[1:]]
+    assert all(sentences) and len(set(sentences)) == len(sentences)
+
+
+def test_the_page_has_the_printed_figure_above_ours() -> None:
+    page = published_html(shown_published(published_samples.usual("mnist-mpi")))
+    assert '<span class="printed">142.04</span><b>8.09</b> <small>[8.08, 8.14]</small>' in page
+    assert '<span class="printed">20.52</span> <small>not run b</small>' in page
+
+
+def test_what_differs_is_said() -> None:
+    about = {fact.label: fact.text for fact in shown_published(published_samples.usual("mnist-mpi")).about}
+    assert "train.epochs 3 (5)" in about["What differs"] and "data.train_samples 12800 (all)" in about["What differs"]
+    assert "two sockets" in about["Published with"] and "2 cores" in about["Here with"]
+    assert "dropout" in about["Not given in print, chosen here"]
+
+
+def test_what_was_overridden_is_said_too() -> None:
+    results = published_samples.usual("mnist-mpi")
+    study = replace(results.study, full={})
+    told = {fact.label: fact.text for fact in shown_published(replace(results, study=study)).about}["What differs"]
+    assert "data.train_samples 12800 (60000), train.epochs 3 (5)" in told
+    whole = replace(study, data=replace(study.data, train_samples=None), train=replace(study.train, epochs=5))
+    told = {fact.label: fact.text for fact in shown_published(replace(results, study=whole)).about}["What differs"]
+    assert "brackets" not in told
+
+
+def test_a_study_that_names_none_shows_none() -> None:
+    results = report_samples.typical()
+    assert shown_published(results).tables == ()
+    assert 'id="published"' not in html.render(report_model(results))
+    assert json_object(results, None)["published"] is None
+
+
+@pytest.mark.parametrize("name", published_samples.STUDIES)
+def test_every_published_study_can_be_rendered(name: str) -> None:
+    results = published_samples.usual(name)
+    model = report_model(results)
+    page, words = html.render(model), text.render(model, width=100)
+    assert 'id="published"' in page and "Published, and here" in words
+    for answer in model.published.answers:
+        assert f"<code>{answer.name}</code>" in page and answer.name in words
+    assert all(len(line) <= 100 for line in words.splitlines() if "Published" not in line)
+    json.dumps(json_object(results, None), allow_nan=False)
+
+
+def test_csv_has_a_line_for_every_cell() -> None:
+    results = published_samples.usual("fashion-parameters")
+    assert results.published is not None
+    lines = list(csv.DictReader(published_csv(results.published).decode().splitlines()))
+    assert len(lines) == 45
+    assert all(bool(line["value"]) != bool(line["reason"]) for line in lines)
+    assert lines[5] == {
+        **lines[5],
+        "row": "factor cores, value 2",
+        "column": "time_pct",
+        "published": "110.3",
+        "n": "5",
+    }
+
+
+def test_json_has_cells_contradictions_and_questions() -> None:
+    view = json_object(published_samples.usual("mnist-mpi"), None)["published"]
+    assert view["name"] == "mnist-mpi" and len(view["cells"]) == 54 + 30
+    assert {"epochs-exceed-total", "updates-below-epoch"} <= {found["name"] for found in view["contradictions"]}
+    assert all(set(q) == {"name", "question", "answered", "verdict", "figure", "command"} for q in view["questions"])
+
+
+@pytest.mark.parametrize("hostile", report_samples.HOSTILE)
+def test_no_text_of_a_run_becomes_markup(hostile: str) -> None:
+    results = published_samples.results_of("mnist-batch-size", failed=lambda point: point.batch_global == 64)
+    assert results.machine is not None
+    first = replace(results.points[0], failure=hostile)
+    bad = replace(results, points=(first, *results.points[1:]), machine=replace(results.machine, cpu=hostile))
+    page = html.render(report_model(published_samples.with_published(bad)))
+    assert "<script>document" not in page and "<img src=x" not in page and "<svg/onload" not in page

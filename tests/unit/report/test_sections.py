@@ -1,0 +1,126 @@
+"""The page by question: what stands where, what every figure means, and how its data is told to the page."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+import report_samples as samples
+import series_samples
+from paceline.report import html, sections
+from paceline.report.about import about_html, slug
+from paceline.report.canvas import plain, two_lines
+from paceline.report.facts import Fact
+from paceline.report.figures import figures
+from paceline.report.first_screen import main_figure
+from paceline.report.glossary import meanings, term_of
+from paceline.report.model import report_model
+from paceline.report.sections import ACCURACY, QUESTIONS, SECTIONS, TIME, Section
+from series_samples import ALL
+from twelve_points import wide_model
+
+
+def body_of(page: str) -> str:
+    return page[page.index("<main>") : page.index("</main>")]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_questions_come_in_their_order_and_every_anchor_is_there_once(name: str) -> None:
+    body = body_of(html.render(report_model(ALL[name]())))
+    anchors = re.findall(r'<section id="([a-z]+)"', body)
+    assert len(set(anchors)) == len(anchors)
+    asked = [question.name for question in QUESTIONS if question.name in anchors]
+    assert [anchor for anchor in anchors if anchor in asked] == asked
+    assert {question.name for question in QUESTIONS if question.nothing} <= set(asked)
+    assert re.findall(r'<a href="#([a-z]+)">', body[body.index("<nav") : body.index("</nav>")]) == asked
+
+
+def test_a_question_without_an_answer_says_so() -> None:
+    body = body_of(html.render(report_model(samples.nothing_finished())))
+    assert TIME.nothing in body and ACCURACY.nothing in body
+    assert TIME.nothing not in body_of(html.render(report_model(samples.typical())))
+
+
+def test_a_section_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    added = Section("added", "Added", TIME, lambda model, drawn: f"<p>{model.name}</p>" if drawn else "")
+    monkeypatch.setattr(sections, "SECTIONS", (*SECTIONS, added))
+    body = body_of(html.render(report_model(samples.typical())))
+    assert '<section id="added" class="part"><h3>Added</h3>\n<p>mnist-scaling</p></section>' in body
+    assert body.index('id="time"') < body.index('id="added"') < body.index('id="cost"')
+    assert 'id="added"' not in html.render(report_model(samples.nothing_finished()))
+
+
+def test_the_answer_shows_its_figure() -> None:
+    scaled = html.render(report_model(samples.two_points()))
+    assert "2 ranks train <strong>1.88 times</strong> as fast" in scaled
+    assert "<strong>" in html.render(report_model(samples.single_point()))
+    assert f"<h1>{samples.typical().study.question}</h1>" in html.render(report_model(samples.typical()))
+    drawn = figures(report_model(series_samples.rivals()))
+    assert main_figure(drawn) == "ranking" and main_figure({}) == ""
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_figure_of_a_table_has_a_meaning(name: str) -> None:
+    """But for what a study varies, whose columns are the names of settings."""
+    results = ALL[name]()
+    model = report_model(results)
+    varied = {path.split(".", 1)[1].replace("_", " ") for path in results.study.vary}
+    series = ", ".join(path.split(".", 1)[1].replace("_", " ") for path in results.study.vary) or "series"
+    tables = (model.figures, model.extras, model.learning, model.accuracies, model.phases, model.ledger)
+    shown = [table for table in (*tables, *(part.table for part in model.side_by_side)) if table.rows]
+    for table in shown:
+        known = {meaning.term for meaning in meanings(table.columns, model.definitions)}
+        assert {term_of(column) for column in table.columns} - known <= varied | {series, "against", "repeats"}, table
+    for figure in figures(model).values():
+        assert meanings(figure.terms, model.definitions), figure.name
+
+
+def test_a_studys_own_definition_comes_first_and_formulas_stay() -> None:
+    (own,) = meanings(("speed-up (times)", "speed-up"), (Fact("speed-up", "As it is here."),))
+    assert (own.text, own.formula) == ("As it is here.", "samples/s ÷ samples/s of the baseline")
+    (general,) = meanings(("epochs to 97.5 %",))
+    assert general.term == "epochs to the target"
+    assert meanings(("some factor",)) == ()
+
+
+def test_the_fold_holds_the_meaning_and_the_data() -> None:
+    fold = about_html("Speed <of> it", ("efficiency",), figure="speed")
+    assert '<summary aria-label="What it means, and its data: Speed &lt;of&gt; it">' in fold
+    assert "= speed-up ÷ ideal" in fold and 'data-csv="speed" data-of="speed"' in fold and 'data-save="speed"' in fold
+    table = about_html("One row: per <point>", ())
+    assert 'data-csv="one-row-per-point" data-of=""' in table and "data-save" not in table and "<dl>" not in table
+    assert slug("../é<>") == "table" and len(slug("long " * 40)) <= 48
+
+
+def test_plots_bring_their_numbers() -> None:
+    model = report_model(samples.two_points())
+    drawn = figures(model)
+    speedup = drawn["speedup"].numbers
+    assert speedup is not None and speedup.columns == ("series", "point", "ranks", "speed-up", "low", "high", "ideal")
+    assert speedup.rows[1][1:] == ["2 ranks", 2, 1.88, 1.83, 1.915, 2.0]
+    ledger = drawn["ledger"].numbers
+    assert ledger is not None and len(ledger.rows) == 2
+    assert sum(value for value in ledger.rows[0][2:] if isinstance(value, float)) == pytest.approx(
+        ledger.rows[0][1], rel=1e-3
+    )
+    told = re.search(r'id="figures">(.*?)</script>', html.render(model), re.S)
+    assert told is not None
+    assert json.loads(told[1])["speedup"]["numbers"]["rows"][1][3] == 1.88
+
+
+def test_names_are_plain_in_plots() -> None:
+    assert plain("<a href='x'>&") == "&lt;a href='x'&gt;&amp;"
+    assert two_lines("a<br>b<br>2 s") == "a&lt;br&gt;b<br>2 s" and two_lines("a<br>2 s", ", ") == "a, 2 s"
+    drawn = figures(report_model(series_samples.hostile("<a href='x'>y</a>")))
+    # `meta` is never drawn: it says which key a trace belongs to.
+    traces = [{k: v for k, v in trace.items() if k != "meta"} for figure in drawn.values() for trace in figure.data]
+    assert "<a" not in json.dumps(traces) and "&lt;a" in json.dumps(traces)
+
+
+def test_many_points_keep_room_for_their_labels() -> None:
+    drawn = figures(wide_model())
+    shown = [trace["text"] for trace in drawn["speedup"].data if trace.get("text")]
+    assert any(sum(map(bool, texts)) <= 7 < len(texts) for texts in shown), shown
+    assert drawn["ledger"].layout["height"] <= 340 and "<br>" not in drawn["ledger"].data[0]["y"][0]

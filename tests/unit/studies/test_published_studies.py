@@ -1,0 +1,96 @@
+"""The shipped studies of published ones: all load and expand at both sizes, and say what they are of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+import published_samples
+from paceline import api
+from paceline.errors import StudyFileError
+from paceline.studies.expand import expand
+from paceline.studies.load import LoadedStudy, load_study, shipped_studies
+from paceline.studies.published_tables import published_names, published_study
+
+NINE = {
+    *("mnist-mpi", "mnist-batch-size", "fashion-sequential", "fashion-parameters", "flowers-sequential"),
+    *("flowers-cloud", "cifar10-nodes", "fruits-gpus", "caltech256-gpus"),
+}
+
+
+def loaded() -> Iterator[LoadedStudy]:
+    for name in published_samples.STUDIES:
+        yield load_study(name, size="small")
+
+
+def test_there_is_one_for_every_published_table() -> None:
+    shipped = {study.name for study in shipped_studies()}
+    assert set(published_names()) == NINE <= set(published_samples.STUDIES) <= shipped
+    for study in loaded():
+        assert study.study.published in NINE
+        assert study.study.name.startswith(study.study.published)
+
+
+@pytest.mark.parametrize("name", published_samples.STUDIES)
+@pytest.mark.parametrize("size", ["small", "full"])
+def test_both_sizes_expand(name: str, size: str) -> None:
+    study = load_study(name, size=size).study
+    points = expand(study, data_digest="d" * 64, model_digest="")
+    assert study.size == size and study.fits == "machine" and study.question and len(points) >= 1
+    assert len({point.point_id for point in points}) == len(points)
+
+
+@pytest.mark.parametrize("name", published_samples.STUDIES)
+def test_small_is_what_is_run_where_nothing_is_said(name: str) -> None:
+    small, full = api.load(name).study, load_study(name, size="full").study
+    assert small.size == "small" and small.full and small != full
+    assert small.model.name == full.model.name or name == "cifar10-nodes-efficientnet"
+    assert small.train.batch_per_rank == full.train.batch_per_rank and small.vary.keys() <= full.vary.keys()
+    assert small.train.optimizer == full.train.optimizer and small.train.lr == full.train.lr
+
+
+@pytest.mark.parametrize("name", published_samples.STUDIES)
+def test_steps_of_a_small_point(name: str) -> None:
+    """Two hundred over the repeats of a point, but where equal epochs leave a large batch fewer."""
+    study = api.load(name).study
+    for point in expand(study, data_digest="d" * 64, model_digest=""):
+        if point.ranks > 4 or (point.train.batch_global or 0) > 512 or point.data.train_samples is None:
+            continue
+        steps = -(-point.data.train_samples // point.batch_global) * (point.train.epochs or 0)
+        floor = 36 if name == "cifar10-nodes-resnet50" else 200  # all of its 23 million parameters take long
+        assert steps * study.run.repeats >= floor, (point.ranks, steps)
+
+
+def test_as_published_where_it_is_known() -> None:
+    mpi = load_study("mnist-mpi", size="full").study
+    assert (mpi.train.batch_per_rank, mpi.train.epochs, mpi.train.lr) == (128, 5, 0.001)
+    assert mpi.run.strategy == "mpi-reduce-broadcast-pickled" and mpi.data.read == "whole"
+    batches = load_study("mnist-batch-size", size="full").study
+    printed = [row.settings["batch_global"][0] for row in published_study("mnist-batch-size").tables[0].rows]
+    assert list(batches.vary["train.batch_global"]) == printed and batches.train.epochs == 12
+    fruits = load_study("fruits-gpus", size="full").study
+    assert (fruits.train.lr, fruits.train.batch_per_rank, fruits.run.ranks) == (0.1, 32, (1, 2, 4))
+    caltech = load_study("caltech256-gpus", size="full").study
+    assert caltech.train.epochs == 30 and caltech.data.validation == 0.2 and {2, 4, 8} <= set(caltech.run.ranks)
+
+
+def test_one_factor_at_a_time_has_every_published_value() -> None:
+    study = load_study("fashion-parameters").study
+    for row in published_study("fashion-parameters").tables[0].rows:
+        for path, values in row.settings.items():
+            assert values[0] in study.vary[path]
+
+
+def test_they_read_as_documentation() -> None:
+    for shipped in shipped_studies():
+        if shipped.name in published_samples.STUDIES:
+            words = shipped.path.read_text(encoding="utf-8")
+            assert f"paceline study {shipped.name}" in words and "[small]" in words
+            assert re.search(r"Not given\s+(#\s+)?in print|published", words)
+
+
+def test_an_unknown_published_study_is_refused() -> None:
+    with pytest.raises(StudyFileError, match="mnist-mpi"):
+        load_study("digits", ["study.published=mnist-mpl"])
