@@ -67,6 +67,8 @@ def test_ranks_are_spread_in_order_and_a_hostile_folder_stays_a_folder(net_hosts
     assert own - {"0.0.0.0"} == {"10.77.0.1"} == {read_record(folder.meeting, Meeting).address}, listening
 
 
+# On a busy machine six ranks may already be called hung before there is a link to cut.
+@pytest.mark.flaky(reruns=2)
 def test_a_host_whose_link_is_cut_is_named_with_its_ranks(net_hosts, tmp_path, kind):
     cut_at = []
 
