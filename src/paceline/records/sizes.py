@@ -39,7 +39,8 @@ def _part(study: Study, path: str) -> str:
         name = path.split(".", 1)[1].replace("_", " ")
         return f"{name} {_value_text(here)}" + (f" in place of {_value_text(there)}" if there is not None else "")
     if isinstance(there, int):
-        return f"{count_text(here)} of {count_text(there)} {noun}"
+        more = f"{count_text(here)} {noun} in place of {count_text(there)}"
+        return f"{count_text(here)} of {count_text(there)} {noun}" if here <= there else more
     rival = _RIVALS.get(path)
     replaced = _there(study, rival) if rival in study.full else None
     if rival is not None and isinstance(replaced, int):

@@ -83,6 +83,7 @@ def test_what_is_set_wins_at_either_size(file: Path) -> None:
     [
         ("train.steps = 200", None, "200 steps in place of 12 epochs"),
         ("run.repeats = 3", 12, "3 repeats"),
+        ("train.epochs = 20", 20, "20 epochs in place of 12"),
         ("run.ranks = [1, 2]", 12, "ranks 1, 2 in place of 1, 2, 4"),
         ("model.neurons = 32", 12, "neurons 32 in place of 32, 128"),
         ("model.layers = 2", 12, "layers 2"),

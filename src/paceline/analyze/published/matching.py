@@ -122,7 +122,9 @@ def _value_of(settings: Mapping[str, Scalar | None], path: str, values: tuple[Sc
 
 
 def _occurs(path: str, values: tuple[Scalar, ...], results: StudyResults) -> bool:
-    return any(setting(point.point, path) in values for point in results.points)
+    """Whether a point of the study has one of the values, be it run or left out."""
+    left_out = any(one.settings.get(path) in values for one in results.not_run)
+    return left_out or any(setting(point.point, path) in values for point in results.points)
 
 
 def _words(path: str, value: Scalar) -> str:
