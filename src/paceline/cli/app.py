@@ -97,10 +97,12 @@ _EXAMPLES = """\
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; comes back with its exit code."""
-    console = Console.standard()
+    console, words = Console.standard(), list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _run(list(sys.argv[1:] if arguments is None else arguments), console)
+        return _run(words, console)
     except PacelineError as error:
+        if isinstance(error, RequestError) and not error.next:
+            error.next = f"See: {' '.join(['paceline', *words[:1]])} --help"
         console.error(error)
         return error.exit_code
     except KeyboardInterrupt:

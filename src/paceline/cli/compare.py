@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -95,6 +96,7 @@ def _show(found: Comparison, slower: list[str], page: Path | None, console: Cons
     else:
         console.result(changes_text.render(first, width=console.width, color=console.color))
     console.result(f"\nPage    {page or 'not written'}")
+    console.result(f"Next    Where the time of one went: {shlex.join(['paceline', 'trace', found.sides[-1].name])}")
 
 
 def _place(out: Path | None, folders: Sequence[Path]) -> Path:

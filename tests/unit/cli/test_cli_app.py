@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -110,7 +111,9 @@ def test_a_wrong_request_ends_with_2_and_a_sentence(
     words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(words) == 2
-    assert sentence in told(capsys)
+    said = told(capsys)
+    assert sentence in said
+    assert re.search(r"paceline \S|docs/", said.splitlines()[-1])  # the next command, or where to read
 
 
 def test_errors_of_ours_are_sentences_with_their_exit_code(verb, capsys: pytest.CaptureFixture[str]) -> None:

@@ -212,7 +212,9 @@ def test_ranks_of_a_script_say_how_many_samples_a_step_takes(
 
 def test_the_page_goes_below_runs_or_where_it_is_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "before", "after"]) == 0
-    assert capsys.readouterr().out.endswith("\nPage    runs/compare-before-after.html\n")
+    page, next_step = capsys.readouterr().out.splitlines()[-2:]
+    assert page == "Page    runs/compare-before-after.html"
+    assert next_step.startswith("Next ") and next_step.endswith("after")
     page = (place / "runs" / "compare-before-after.html").read_text()
     assert "B is 12" in page and "What could not be compared?" in page
     assert json_of(capsys, "before", "after", "--out", "side.html")["page"] == "side.html"
@@ -226,7 +228,7 @@ def test_a_page_that_cannot_be_written_keeps_no_answer_back(place: Path, capsys:
     (place / "file").write_text("no folder")
     assert main(["compare", "before", "after", "--out", "file/page.html"]) == 0
     out, err = capsys.readouterr()
-    assert "B is 12 %" in out and out.endswith("Page    not written\n") and "[WARN] The page was not written" in err
+    assert "B is 12 %" in out and "\nPage    not written\n" in out and "[WARN] The page was not written" in err
 
 
 def test_three_sides_are_each_tested_against_the_first(capsys: pytest.CaptureFixture[str]) -> None:
