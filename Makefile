@@ -63,6 +63,7 @@ bench: venv engines
 	$(BIN)/python -m bench.overhead --write
 	$(BIN)/python -m bench.faults --write
 	$(BIN)/python -m bench.analysis --write
+	$(BIN)/python -m bench.augment --write
 
 clean:
 	rm -rf $(VENV) site .pytest_cache .ruff_cache .hypothesis

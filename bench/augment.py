@@ -1,6 +1,6 @@
 """Augmentation of one batch on one core: ours against torchvision's transforms.v2, in turns.
 
-python -m bench.augment [--rounds N]
+python -m bench.augment [--rounds N] [--write]
 
 v2 draws once per call. To change every sample in its own way it has to be called sample by sample, which is the fair
 peer; called once for the whole batch it changes all samples alike, which is shown beside it. kornia is not measured:
@@ -16,6 +16,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -30,6 +31,7 @@ from paceline.train.draws import sample_keys
 from paceline.train.models.torchvision_import import torchvision_models
 from paceline.units import number_text
 
+ROOT = Path(__file__).parents[1]
 SHAPE = (32, 32, 3)
 BATCH = 128
 MOST_MS = 3.0
@@ -104,15 +106,34 @@ def claims(rounds: int) -> list[Claim]:
     return rows
 
 
+def page(found: list[Claim], rounds: int, load_before: float) -> str:
+    """The page that is kept."""
+    return f"""# Benchmark of augmentation
+
+Made by `python -m bench.augment --write` on {time.strftime("%Y-%m-%d")}. Load average of the machine before it began:
+{load_before:.2f}.
+
+{table(found)}
+
+{machine_lines()}
+- Protocol: one process on one core changes the same batch of bytes in turn with torchvision's transforms.v2, {rounds}
+  rounds after one that warms up; medians, and beside the ratio of medians the interval of the ratios within a round
+  ([interval](glossary.md)). Why our own code: [augmentation](augmentation.md#why-our-own-code).
+"""
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.augment")
     parser.add_argument("--rounds", type=int, default=15, help="how often the sides take turns (default 15)")
+    parser.add_argument("--write", action="store_true", help="keep the table in docs/benchmarks-augment.md")
     options = parser.parse_args()
+    load_before = os.getloadavg()[0]
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     torch.set_num_threads(1)
     found = claims(options.rounds)
     print(table(found))
-    print(f"\n{machine_lines()}")
+    if options.write:
+        (ROOT / "docs" / "benchmarks-augment.md").write_text(page(found, options.rounds, load_before))
     return 0 if all(claim.met for claim in found) else 1
 
 

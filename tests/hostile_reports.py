@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+import published_samples
 from hostile_strings import filled, hostile_results, in_front
 from paceline.records.finding import Finding
 from paceline.records.given import Link
 from paceline.records.picture import Picture
-from paceline.records.results import NotRun, StudyResults
+from paceline.records.results import Effect, Gain, NotRun, PhaseResult, PointResult, Spread, StudyResults
+from paceline.records.run import CachedFeatures
 from paceline.report.characters import printable
 from paceline.report.model import ReportModel, report_model
 from twelve_points import twelve_points
@@ -20,7 +22,8 @@ _OURS = frozenset(("kinds", "measure", "part", "color", "dash", "marker", "patte
 
 @cache
 def everything() -> tuple[StudyResults, dict[str, Picture]]:
-    """Results that have something in every section: failures, findings, links, what was not run."""
+    """Results that have something in every section: failures, findings, links, what was not run, effects, phases, and
+    a published study."""
     results, pictures = twelve_points(steps=30)
     found = tuple(
         Finding(name=f"found-{level}", severity=level, summary="Seen.", cause="Because.", remedy="Do.", points=("p",))
@@ -48,19 +51,52 @@ def everything() -> tuple[StudyResults, dict[str, Picture]]:
     return (
         replace(
             results,
-            points=(replace(first, failure="It failed.\nIts log: x"), *others),
+            study=replace(results.study, full={"train.epochs": "5"}),
+            points=(_extended(replace(first, failure="It failed.\nIts log: x")), *map(_extended, others)),
             findings=found,
             machine=replace(results.machine, hosts=("a", "b"), gpus=("gpu",), links=(link,)),
             not_run=(left_out,),
+            effects=_effects(),
+            published=published_samples.usual("mnist-mpi").published,
         ),
         pictures,
     )
 
 
+def _extended(point: PointResult) -> PointResult:
+    """The point with a second phase, cached features, a pretrained network, a queue and staleness."""
+    assert point.test_accuracy is not None and point.test_loss is not None
+    loss: Spread = point.test_loss
+    frozen = PhaseResult(
+        name="train", epoch_s=point.epoch_s, test_accuracy=point.test_accuracy, test_loss=loss, gain=None
+    )
+    tuned = replace(frozen, name="finetune", gain=Gain(mean=0.01, low=0.005, high=0.02, n=5))
+    return replace(
+        point,
+        phases=(frozen, tuned),
+        features=CachedFeatures(samples=100, size=10, ready_s=2.0, found=False),
+        network={"network": "resnet", "weights": "a file"},
+        queue_s=point.epoch_s,
+        staleness_max=2,
+    )
+
+
+def _effects() -> tuple[Effect, ...]:
+    """Those of a study of one factor at a time, and one whose values are words."""
+    effects = published_samples.usual("fashion-parameters").effects
+    first, other = (next(effect for effect in effects if effect.is_baseline is held) for held in (True, False))
+    return (*effects, *(replace(e, factor="model.kind", value=f"value {e.value}") for e in (first, other)))
+
+
 def of_records(text: str) -> ReportModel:
     """The report on records in which every string has this text in front."""
     results, pictures = everything()
-    return report_model(hostile_results(results, text), filled(pictures, in_front(text)))
+    made = hostile_results(results, text)
+    # Paths of settings are ours; and where a cell has no reason to have no figure, it has a figure.
+    full = dict(zip(results.study.full, made.study.full.values(), strict=True))
+    published = filled(results.published, lambda own: own and in_front(text)(own))
+    made = replace(made, study=replace(made.study, full=full), published=published)
+    return report_model(made, filled(pictures, in_front(text)))
 
 
 def of_model(text: str) -> ReportModel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import report_samples as samples
@@ -36,7 +36,9 @@ STUDIES = (
     "fruits-gpus",
     "caltech256-gpus",
 )
-"""Every shipped study of a published one."""
+"""Every shipped study that repeats rows of a published one."""
+ASKED = ("averaging", "transfer-cifar10", "fine-tuning")
+"""Those that answer open questions of one, and repeat no row."""
 
 Accuracy = Callable[[Point, int], float]
 """Test accuracy by point and number of the run."""
@@ -68,9 +70,10 @@ def results_of(
     accuracy: Accuracy = usual_accuracy,
     epoch_s: Seconds = usual_s,
     failed: Callable[[Point], bool] = lambda point: False,
+    overrides: Sequence[str] = (),
 ) -> StudyResults:
     """A shipped study at its small size, on a machine with so many cores, its published table beside it."""
-    study = load_study(name).study
+    study = load_study(name, overrides).study
     study = replace(study, run=replace(study.run, repeats=repeats))
     points = expand(study, data_digest="d" * 64, model_digest="")
     reasons = {point.point_id: beyond(study, point, cores) for point in points}

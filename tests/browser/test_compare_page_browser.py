@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chromium import chromium, inspected
+from devtools import Browser
+from harmless import PAGES, harmless, sorts
+from reach import by_keyboard
 
-import report_samples
 from compared_studies import attached_run, timed_study
 from paceline.cli.compared_sides import compared
 from paceline.records.changes import Comparison
 from paceline.report.compare_page import render
 
 DESKTOP, PHONE = 1280, 390
+HIGH = {DESKTOP: 800, PHONE: 844}
 DARK = "--blink-settings=preferredColorScheme=0"
 PLOTS = {"ratio", "ledger", "throughput", "epoch", "accuracy"}
 KEPT = {"letter", "unit", "over", "kind", "what", "point", "a", "b", "first_at", "last_at"}
@@ -65,13 +70,79 @@ def test_it_is_drawn_and_fits_and_asks_for_nothing(found: dict[str, Comparison],
         assert page["requests"] == 0
 
 
-def test_hostile_names_do_not_run(found: dict[str, Comparison], tmp_path: Path) -> None:
-    texts = [report_samples.HOSTILE[0], " ".join(report_samples.HOSTILE)]
-    for number, text in enumerate(texts):
-        (tmp_path / f"{number}.html").write_bytes(render(hostile(found["five"], text)).encode("utf-8", "replace"))
-    for page in inspected(tmp_path, [(f"{number}.html", PHONE) for number in range(len(texts))]):
-        assert "owned" not in page and "errors" not in page, page
-        assert set(page["figures"]) == PLOTS and page["wide"] <= page["room"] and page["requests"] == 0
+def test_hostile_names_do_not_run(page: Browser, found: dict[str, Comparison], tmp_path: Path) -> None:
+    """Two hundred of them, some forty at a time in every name."""
+    path = tmp_path / "page.html"
+    clean: set[str] = set()
+    for text in ("plain", *PAGES):
+        path.write_bytes(render(hostile(found["five"], text)).encode("utf-8", "replace"))
+        page.open(path, width=PHONE, height=HIGH[PHONE])
+        clean = clean or sorts(page)
+        assert sorts(page) <= clean
+        harmless(page)
+        assert set(page.value("[...document.querySelectorAll('[data-figure]')].map((p) => p.dataset.figure)")) == PLOTS
+        assert page.value("document.documentElement.scrollWidth") <= PHONE
+
+
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+@pytest.mark.parametrize("name", ["two", "five", "runs"])
+def test_the_first_screen_answers(
+    page: Browser, found: dict[str, Comparison], tmp_path: Path, name: str, width: int
+) -> None:
+    """What is compared, the answer and the plot that shows it, without scrolling."""
+    page.open(written(found[name], tmp_path), width=width, height=HIGH[width])
+    places = page.value(
+        "['h1', '.verdict', '.main .main-svg'].map((what) => "
+        "document.querySelector('.first ' + what).getBoundingClientRect()).map((box) => [box.top, box.bottom])"
+    )
+    assert all(0 <= top < bottom <= HIGH[width] for top, bottom in places), places
+    assert page.value("document.querySelector('.verdict').innerText").startswith("B ")
+
+
+def test_the_keyboard_reaches_every_control_in_its_order(
+    page: Browser, found: dict[str, Comparison], tmp_path: Path
+) -> None:
+    page.open(written(found["two"], tmp_path), width=DESKTOP, height=HIGH[DESKTOP])
+    wanted, met = by_keyboard(page)
+    assert met == wanted and len(met) > 20
+
+
+def test_pointing_at_a_plot_tells_its_figures(page: Browser, found: dict[str, Comparison], tmp_path: Path) -> None:
+    page.open(written(found["two"], tmp_path), width=DESKTOP, height=HIGH[DESKTOP])
+    at = page.box("[data-figure='ratio'] .scatterlayer .point")
+    page.mouse("mouseMoved", at["x"] + 1, at["y"])
+    page.mouse("mouseMoved", at["x"], at["y"])
+    page.until("document.querySelector('[data-figure=ratio] .hoverlayer .hovertext')")
+    text = page.value("document.querySelector('[data-figure=ratio] .hoverlayer').textContent")
+    assert "B ÷ A" in text and " to " in text
+    assert page.complaints() == []
+
+
+def test_plots_and_tables_save_their_data(page: Browser, found: dict[str, Comparison], tmp_path: Path) -> None:
+    page.open(written(found["two"], tmp_path))
+    study = page.value("document.documentElement.dataset.study")
+    (changes,) = found["two"].against
+    saved = page.saved(tmp_path, "document.querySelector('.main [data-csv]').click()", f"{study}-ratio.csv")
+    rows = list(csv.DictReader(io.StringIO(saved.decode())))
+    assert [(row["side"], row["point"]) for row in rows] == [("B", change.label) for change in changes.changes]
+    for row, change in zip(rows, changes.changes, strict=True):
+        ratio = change.time_s.change
+        figures = [float(row[name]) for name in ("ratio", "low", "high")]
+        assert figures == pytest.approx([ratio.median, ratio.low, ratio.high], rel=1e-4)
+    button = "document.querySelector('#results table').closest('figure').querySelector('[data-csv]')"
+    page.value(f"{button}.dataset.csv = 'differences'")
+    saved = page.saved(tmp_path, f"{button}.click()", f"{study}-differences.csv")
+    shown = page.value("document.querySelector('#results table').tBodies[0].rows.length")
+    rows = list(csv.reader(io.StringIO(saved.decode())))
+    assert len(rows) == 1 + shown > 1 and ["flat" in row for row in rows].count(True) == 1
+    assert page.complaints() == []
+
+
+def written(comparison: Comparison, folder: Path) -> Path:
+    """The page of a comparison as a file."""
+    path = folder / "page.html"
+    path.write_text(render(comparison), encoding="utf-8")
+    return path
 
 
 def test_it_prints_and_follows_a_dark_screen(found: dict[str, Comparison], tmp_path: Path) -> None:

@@ -7,37 +7,22 @@ from pathlib import Path
 
 import pytest
 from devtools import Browser
+from reach import by_keyboard, focused_number
 
 import report_samples as samples
 from paceline.report import html
 from paceline.report.model import report_model
 
 DESKTOP, PHONE = (1280, 800), (390, 844)
-FOCUSABLE = "a[href], button, summary, select, [tabindex='0']"
-FOCUSED = """(() => {
-  const here = document.activeElement, box = here.getBoundingClientRect(), style = getComputedStyle(here);
-  const name = here.getAttribute("aria-label") || here.textContent.trim() || here.labels?.[0]?.textContent;
-  return { name, outline: style.outlineStyle, wide: box.width, high: box.height,
-    number: [...document.querySelectorAll(FOCUSABLE)].indexOf(here) };
-})()"""
 
 
 def test_the_keyboard_reaches_everything_in_its_order(page: Browser, tmp_path: Path) -> None:
     (tmp_path / "page.html").write_bytes(html.render(report_model(samples.oversubscribed())).encode())
     page.open(tmp_path / "page.html", width=DESKTOP[0], height=DESKTOP[1])
-    wanted = page.value(
-        f"[...document.querySelectorAll({FOCUSABLE!r})].filter((place) => place.checkVisibility()).map((place) => "
-        f"[...document.querySelectorAll({FOCUSABLE!r})].indexOf(place))"
-    )
-    met = []
-    for _ in wanted:
-        page.key("Tab")
-        focused = page.value(FOCUSED.replace("FOCUSABLE", repr(FOCUSABLE)))
-        assert focused["name"] and focused["outline"] != "none" and focused["wide"] and focused["high"], focused
-        met.append(focused["number"])
+    wanted, met = by_keyboard(page)
     assert met == wanted and len(met) > 40
     page.key("Tab", shift=True)
-    assert page.value(FOCUSED.replace("FOCUSABLE", repr(FOCUSABLE)))["number"] == wanted[-2]
+    assert focused_number(page) == wanted[-2]
 
 
 def test_the_keyboard_opens_hides_points_and_zooms(opened: Browser) -> None:

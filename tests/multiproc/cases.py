@@ -150,6 +150,32 @@ def train(rank: int, size: int, *, folder: str, data: str, settings: dict[str, A
     }
 
 
+def first_step(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any]) -> dict:
+    """One step and the validation after it: the weights before and after, and what each was given and told."""
+    one, manifest = session(rank, size, folder, data, {**settings, "train": {**settings["train"], "steps": 1}})
+    me = one.rank(hold(Path(data), manifest.point, rank))
+    losses: list[float] = []
+    me.on_step = lambda step, loss: losses.append(loss.item())
+    batch = me.batches.take(me.batches.order(0), 0)
+    before = {name: weights.detach().clone().numpy() for name, weights in me.model.named_parameters()}
+    with torch.no_grad():
+        scores, labels = me.model(batch.inputs).numpy(), batch.labels.numpy()
+    loop.train(me)
+    with torch.no_grad():
+        inputs, validation_labels = me.samples.gather(torch.from_numpy(me.validation))
+        validation_scores = me.model(inputs).numpy()
+    return {
+        "before": before,
+        "after": {name: weights.detach().numpy() for name, weights in me.model.named_parameters()},
+        "scores": scores,
+        "labels": labels,
+        "loss": losses[0],
+        "validation_scores": validation_scores,
+        "validation_labels": validation_labels.numpy(),
+        "validation_loss": me.epochs[0].validation_loss,
+    }
+
+
 def evaluate(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any], count: int) -> tuple:
     """Loss and accuracy of an untrained model on the first `count` test samples."""
     mapped = open_dataset(Path(data))

@@ -15,7 +15,7 @@ def one_process(groups, digits_folder: str, tmp_path_factory: pytest.TempPathFac
     return gate.one_process_losses(groups[1], digits_folder, tmp_path_factory.mktemp("one"))
 
 
-@pytest.mark.parametrize("size", [2])
+@pytest.mark.parametrize("size", [2, 3, 4])
 def test_any_number_of_ranks_follows_one_process_on_augmented_images(
     groups, digits_folder, tmp_path, one_process, size
 ):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import math
 import random
 from typing import Any
 
 import gate
+import numpy as np
 import pytest
 
 # Every one of them changes each step, so that a rank that did it differently would show.
@@ -52,6 +54,45 @@ def alone(groups, digits_folder: str, tmp_path_factory: pytest.TempPathFactory):
 def test_any_number_of_ranks_follows_one_process(groups, digits_folder, tmp_path, alone, name, size, strategy):
     settings = {**learning(name), "strategy": strategy}
     gate.follows_one_process(groups[size], digits_folder, tmp_path, alone(name), settings)
+
+
+def step_of(ranks, data: str, folder, train: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
+    settings = {"data": {"train_samples": 80, "validation": 40}, "train": {"batch_global": 40, "epochs": None, **train}}
+    settings = gate.with_model(folder, gate.SMALL, {**settings, **more})
+    return ranks.run("first_step", folder=str(folder), data=data, settings=settings)
+
+
+def cross_entropies(scores: np.ndarray) -> np.ndarray:
+    """−log p of every class, a sample in each row."""
+    return np.log(np.exp(scores).sum(1, keepdims=True)) - scores
+
+
+def test_labels_are_smoothed_in_training_and_not_in_validation(groups, digits_folder, tmp_path):
+    """Szegedy et al. 2016, section 7: (1 − ε) · −log p of the label + ε ÷ K · the sum of −log p over all K classes."""
+    train = {"optimizer": "sgd", "lr": 0.1, "label_smoothing": 0.3}
+    (found,) = step_of(groups[1], digits_folder, tmp_path, train)
+    entropies = cross_entropies(found["scores"])
+    plain = entropies[np.arange(40), found["labels"]].mean()
+    assert found["loss"] == pytest.approx(0.7 * plain + 0.3 / 10 * entropies.sum(1).mean(), rel=1e-9)
+    assert found["loss"] != pytest.approx(plain, rel=1e-6), "smoothed or not would be the same"
+    validation = cross_entropies(found["validation_scores"])[np.arange(40), found["validation_labels"]].mean()
+    assert found["validation_loss"] == pytest.approx(validation, rel=1e-9)
+
+
+def test_the_gradient_of_the_whole_batch_is_clipped(groups, digits_folder, tmp_path):
+    """Without momentum a step is as long as the rate times the gradient; a clipped half would make it shorter."""
+    train = {"optimizer": "sgd", "lr": 0.5, "momentum": 0.0, "clip_norm": 0.01}
+    for found in step_of(groups[2], digits_folder, tmp_path, train, strategy="flat"):
+        moved = sum(((found["after"][name] - start) ** 2).sum() for name, start in found["before"].items())
+        assert math.sqrt(moved) == pytest.approx(0.5 * 0.01, rel=1e-4)
+
+
+def test_a_run_starts_as_keras_does_where_it_is_asked_for(groups, digits_folder, tmp_path):
+    """The dense layer of 32 on 144: ± √(6 ÷ 176) in place of PyTorch's ± 1 ÷ 12."""
+    (found,) = step_of(groups[1], digits_folder, tmp_path, {"initialiser": "keras"})
+    bound = math.sqrt(6 / (144 + 32))
+    assert 0.9 * bound < np.abs(found["before"]["6.weight"]).max() <= bound
+    assert not any(start.any() for name, start in found["before"].items() if name.endswith("bias"))
 
 
 @pytest.mark.parametrize(("size", "strategy"), [(1, "ddp"), (2, "ddp"), (2, "flat")])

@@ -9,6 +9,7 @@ while it decodes and resizes, and because processes would first have to start an
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections import deque
@@ -25,6 +26,7 @@ from paceline.data.cache import new_folder, storage_told
 from paceline.data.folders import ImageFolder, mixed, shown
 from paceline.data.pictures import Damaged, pillow, pixels, quietly
 from paceline.errors import DataError
+from paceline.records.codec import write_atomically
 from paceline.units import bytes_text, count_text, counted
 
 _THREADS = 8
@@ -32,7 +34,7 @@ _THREADS = 8
 _AHEAD = 4
 """Images that each thread may be ahead of the writer."""
 _NAMED = 5
-"""Damaged images that are named; of all of them the number is said."""
+"""Damaged images that a sentence names; a list in the cache names all that were left out."""
 _GIVE_UP_AFTER = 100
 """So many damaged images are no accident: the rest need not be looked at before they are refused."""
 _REPORT_FROM = 1000
@@ -58,7 +60,8 @@ class _Outcome:
     """What became of the files of one part."""
 
     labels: list[int] = field(default_factory=list)
-    damaged: list[str] = field(default_factory=list)
+    damaged: dict[str, str] = field(default_factory=dict)
+    """Path within the folder -> what is wrong with it."""
 
 
 def decoded(
@@ -86,10 +89,10 @@ def decoded(
                 part: _write(files, making / f"{part}-images.npy", side, damaged, progress, found.root)
                 for part, files in plan.files.items()
             }
-            failures = [line for outcome in outcomes.values() for line in outcome.damaged]
+            failures = outcomes["train"].damaged | outcomes["test"].damaged
             if failures and damaged == "refuse":
                 raise _refused(found, failures, progress)
-            notes = [*found.notes, *plan.notes, *_skipped(failures)]
+            notes = [*found.notes, *plan.notes, *_skipped(failures, cache)]
             return tidy(_arrays(found, making, outcomes, plan.validation, notes, source), found.where)
         except BaseException:
             shutil.rmtree(making, ignore_errors=True)
@@ -137,7 +140,7 @@ def _write(
         for (label, name), result in zip(files, _in_order(files, side), strict=True):
             progress.one_more()
             if isinstance(result, Damaged):
-                outcome.damaged.append(f"{shown(os.path.relpath(name, root))} {result}")
+                outcome.damaged[shown(os.path.relpath(name, root))] = str(result)
                 # Labels are kept in step with the files, so that the validation set can be counted.
                 outcome.labels.append(-1)
                 if damaged == "refuse" and len(outcome.damaged) >= _GIVE_UP_AFTER:
@@ -221,7 +224,7 @@ def _refuse_space(cache: Path, needed: int, name: str) -> None:
         )
 
 
-def _refused(found: ImageFolder, failures: list[str], progress: _Progress) -> DataError:
+def _refused(found: ImageFolder, failures: dict[str, str], progress: _Progress) -> DataError:
     seen = "" if progress.done == progress.total else f" the first {count_text(progress.done)} of"
     return DataError(
         f"{counted(len(failures), 'damaged image')} in{seen} {count_text(progress.total)}: {_named(failures)}.",
@@ -230,10 +233,25 @@ def _refused(found: ImageFolder, failures: list[str], progress: _Progress) -> Da
     )
 
 
-def _skipped(failures: list[str]) -> list[str]:
-    return [f"{counted(len(failures), 'damaged image')} left out: {_named(failures)}"] if failures else []
+def _skipped(failures: dict[str, str], cache: Path) -> list[str]:
+    if not failures:
+        return []
+    listed = f", all of them listed in {_listed(failures, cache)}" if len(failures) > _NAMED else ""
+    return [f"{counted(len(failures), 'damaged image')} left out: {_named(failures)}{listed}"]
 
 
-def _named(failures: list[str]) -> str:
-    more = f"; and {len(failures) - _NAMED:,} more" if len(failures) > _NAMED else ""
-    return "; ".join(failures[:_NAMED]) + more
+def _named(failures: dict[str, str]) -> str:
+    lines = [f"{path} {reason}" for path, reason in failures.items()]
+    more = f"; and {len(lines) - _NAMED:,} more" if len(lines) > _NAMED else ""
+    return "; ".join(lines[:_NAMED]) + more
+
+
+def _listed(failures: dict[str, str], cache: Path) -> Path:
+    """Write every path as a line of a file that is named by its contents.
+
+    Not into the folder of the arrays: those may be there already, made of the same images beside other damaged ones.
+    """
+    text = "".join(f"{path}\n" for path in sorted(failures)).encode()
+    file = cache / "damaged" / f"{hashlib.sha256(text).hexdigest()[:12]}.txt"
+    write_atomically(file, text)
+    return file

@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 Scalar = str | int | float | bool
+TIME = "time"
+"""In place of a question in `PublishedStudy.leads`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +114,10 @@ class PublishedStudy:
     """What is not, and had to be chosen here."""
     tables: tuple[PublishedTable, ...]
     questions: tuple[Question, ...]
+    leads: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Shipped study -> the questions whose answers, in this order, answer its own; TIME is what its times say."""
+    asked_alone: tuple[str, ...] = ()
+    """Shipped studies that answer questions and repeat no row: the tables do not belong beside them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +180,8 @@ class Answer:
     """The one figure that it rests on, as text; empty where there is none."""
     command: str = ""
     """What answers it, where this study does not."""
+    lead: str = ""
+    """What a report opens with where the question is its own; empty where nothing was measured for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,8 +106,10 @@ class PointResult:
     """The line over ranks that it belongs to, by what is varied besides: `flat`; empty where nothing is."""
     baseline: str | None = None
     """The point that its speed-up is measured against."""
+    messages: float | None = None
+    """Messages with a payload that a rank takes part in, per step in the timed epochs of the median run."""
     message_bytes: float | None = None
-    """Payload of the messages that a rank takes part in, per step in the timed epochs of the median run."""
+    """Payload of these messages, likewise."""
     exposed_share: float | None = None
     """Fraction of those epochs in which a rank communicated and computed nothing."""
     anatomy: Anatomy | None = None

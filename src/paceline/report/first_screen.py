@@ -13,7 +13,7 @@ from paceline.report.steps import Step
 from paceline.report.table_html import text_html
 from paceline.report.words import ShownFinding
 
-_FIGURE = re.compile(r"\d[\d,.]* (?:times|samples/s)")
+_FIGURE = re.compile(r"[+-]?\d[\d,.]* (?:times|samples/s|points)|epoch \d+")
 """What an answer is about, as the verdict writes it."""
 _LONG = 130
 """Characters of an answer that needs smaller type to leave room for the plot."""

@@ -36,6 +36,9 @@ _FORMULAS = {
     "global": "computation scaling × load balance × serialisation × transfer",
     "algbw": "payload ÷ median transfer",
     "busbw": "algbw × nccl-tests' factor for the operation",
+    "messages per step": "messages of the timed epochs ÷ their steps",
+    "messages per epoch": "messages per step × steps of an epoch",
+    "payload per epoch": "payload per step × steps of an epoch",
     "whole run": "startup + load + input-wait + forward + backward + … + other",
 }
 
@@ -71,6 +74,17 @@ _TEXTS = {
     "time in the queue": "From handing the job in to its start.",
     "staleness": "Updates that a rank's parameters were behind, at most.",
     "payload": "Bytes that a rank gives or takes in a message, at its own end.",
+    "messages per step": "Messages with a payload that a rank takes part in, per step in the timed epochs.",
+    "messages per epoch": "As many of them as an epoch has steps for.",
+    "payload per step": "Payload of the messages that a rank takes part in, per step in the timed epochs.",
+    "payload per epoch": "The same for all steps of an epoch.",
+    "memory of a rank": "Most that was ever resident, of the process that had most.",
+    "GPU memory of a rank": "Most that torch ever held on the GPUs of a rank, of the rank that had most.",
+    "real": "Time from the launch of the run to its end.",
+    "user": "CPU time of all threads of all processes in their own code, added up: over real where several cores work.",
+    "sys": "CPU time that the kernel worked for them, added up likewise: memory, files, messages.",
+    "energy": "What the meters of the hosts counted while the run was sampled, of all that ran there: processors, GPUs "
+    "and memory that has a meter of its own.",
     "global": "The share of the timed steps that a mean rank spends on useful work, against the baseline.",
     "computation scaling": "Useful rank-seconds per sample, baseline ÷ here.",
     "load balance": "Useful time of the mean rank ÷ of the busiest.",

@@ -5,6 +5,7 @@ steps    what to run next, how to repeat     facts    machine, settings, protoco
 series, scaling   numbers to draw            comparison_tables   series side by side
 inside   what a run's traces show           tree     factors of the efficiency
 one_factor_tables   in % of a baseline, and what was not run
+resource_tables   messages, memory, real, user and sys, energy
 learning_tables, learning_words   what the curves show, and accuracies over repeats
 published   a published table and its open questions, beside ours
 """
@@ -24,6 +25,7 @@ from paceline.report import (
     learning_tables,
     one_factor_tables,
     phase_tables,
+    resource_tables,
     scaling,
     series,
     steps,
@@ -93,6 +95,8 @@ class ReportModel:
     ledger: Table
     brief_ledger: Table
     """The same for a terminal: where there are many points, of those that the verdict is about."""
+    resources: Table
+    """Messages, memory, CPU time and energy of the median runs; without rows where none was measured."""
     tree: Tree
     inside: tuple[Inside, ...]
     """Median runs that can be looked into, the widest first."""
@@ -149,6 +153,7 @@ def report_model(
         phases=phase_tables.phase_table(results),
         ledger=tables.ledger_table(results, results.points),
         brief_ledger=tables.ledger_table(results, drawn),
+        resources=resource_tables.resource_table(results, cpu_times or {}),
         tree=efficiency_tree(results, lost_to or {}),
         inside=insides(results, pictures or {}, cpu_times or {}),
         rank_ledgers=_rank_ledgers(results),

@@ -86,6 +86,11 @@ def shown_table(model: ReportModel, name: str) -> ShownTable:
         "learning": model.learning,
         "accuracies": model.accuracies,
         "phases": model.phases,
+        "effects": model.effects,
+        "resources": model.resources,
+        "not_run": model.not_run,
+        **_numbered("side-by-side", [compared.table for compared in model.side_by_side]),
+        **_numbered("published", model.published.tables),
     }
     there = {known: table for known, table in tables.items() if table.rows or known == "figures"}
     if name in there:
@@ -95,6 +100,13 @@ def shown_table(model: ReportModel, name: str) -> ShownTable:
         right=f"There are: {', '.join(there)}.",
         next="Ask for one of these.",
     )
+
+
+def _numbered(name: str, tables: Sequence[Table]) -> dict[str, Table]:
+    """Tables of one kind by name: one alone has it, of several each has its number behind it."""
+    if len(tables) == 1:
+        return {name: tables[0]}
+    return {f"{name}-{number}": table for number, table in enumerate(tables, start=1)}
 
 
 def results_html(model: ReportModel, *, report: Path | None = None, notes: Sequence[str] = ()) -> str:

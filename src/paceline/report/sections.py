@@ -156,6 +156,7 @@ SECTIONS: tuple[Section, ...] = (
     Section("speed", "Speed", SCALES, lambda model, drawn: _plots(model, drawn, "epoch", "throughput")),
     Section("compare", "Side by side", SCALES, _side_by_side),
     Section("ledgers", "By kind", TIME, _ledgers),
+    Section("resources", "Resources", TIME, lambda model, drawn: _tables(model, model.resources)),
     Section("extras", "Before and beside the training", TIME, lambda model, drawn: _tables(model, model.extras)),
     Section("inside", "Inside a run", TIME, lambda model, drawn: insides_html(model.inside, model.definitions)),
     Section("ranks", "Each rank's time", TIME, _rank_ledgers),

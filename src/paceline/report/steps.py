@@ -32,6 +32,8 @@ def next_step(results: StudyResults) -> Step:
     if study.run.repeats < ENOUGH_REPEATS:
         text = f"Run {ENOUGH_REPEATS} repeats: then there is an interval instead of a range. Finished runs are kept."
         return Step(text=text, command=study_command(results, "--repeats", str(ENOUGH_REPEATS)))
+    if study.size == "small" and (other := _next_part(results)):
+        return other
     if study.size == "small":
         text = "Run it at its full size, as it is written: this says first what that takes."
         return Step(text=text, command=study_command(results, "--size", "full", "--dry-run", folder=_full(results)))
@@ -39,6 +41,22 @@ def next_step(results: StudyResults) -> Step:
         text = "More repeats show smaller effects. Finished runs are kept."
         return Step(text=text, command=study_command(results, "--repeats", str(2 * study.run.repeats)))
     return _wider(results, fair) or _other_strategy(results)
+
+
+def _next_part(results: StudyResults) -> Step | None:
+    """The study that has the next rows of the published one, or answers its next question; None after the last."""
+    if results.published is None:
+        return None
+    published = results.published.published
+    parts = {published.name: ""}
+    for row in (row for table in published.tables for row in table.rows if row.study):
+        parts.setdefault(row.study, f"The published table goes on in another study, with its row {row.names[0]}.")
+    for question in published.questions:
+        for name in question.studies[:1]:
+            parts.setdefault(name, f"Another study answers an open question of the report: {question.text}")
+    names = list(parts)
+    after = 1 + (names.index(results.study.name) if results.study.name in names else 0)
+    return Step(text=parts[names[after]], command=_line("study", names[after])) if after < len(names) else None
 
 
 def _full(results: StudyResults) -> str:

@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from paceline.report.choice import MOST_DRAWN
 from paceline.report.laws import told_text
 from paceline.report.model import ReportModel
 from paceline.report.published import ShownPublished
@@ -43,6 +44,8 @@ def render(model: ReportModel, *, width: int = 100, color: bool = False) -> str:
             console.print(Text(compared.sentence))
     for table in (model.learning, model.accuracies, model.phases, model.extras, model.brief_ledger):
         _print_section(console, table)
+    if len(model.resources.rows) <= MOST_DRAWN:  # the page has it, however long
+        _print_section(console, model.resources)
     _print_published(console, model.published)
     console.print()
     console.print(Text(model.verdict, style="bold"))
@@ -92,7 +95,8 @@ def _recorded(console: Console) -> str:
 
 
 def _print_section(console: Console, table: Table) -> None:
-    if table.rows:
+    """A table with its caption; nothing of one whose columns all have nothing to say."""
+    if table.rows and set(table.columns[table.keys :]) - set(table.blank):
         console.print()
         console.print(Text(table.caption, style="dim"))
         _print_table(console, table)

@@ -7,10 +7,12 @@ to what was lost.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from paceline.records.finding import Finding
+from paceline.records.published import TIME
 from paceline.records.results import PointResult, StudyResults
 from paceline.report.choice import baseline, by_id, chosen, is_script, is_several, is_weak, main_comparison
 from paceline.report.learning_words import accuracy_checks_sentence, target_sentences
@@ -56,14 +58,15 @@ class ShownFinding:
 
 
 def verdict(results: StudyResults) -> str:
-    """The answer in one sentence, with its figures and their interval."""
+    """The answer with its figures and their interval: a sentence, or two or three where the question has two parts."""
     finished, expected = finished_runs(results), results.expected_runs
     if finished == 0:
         return f"No run is finished yet (0 of {expected}): there is nothing to report."
-    answer = _answer(results)
+    led = _to_its_question(results)
+    answer = f"{led[0].lower()}{led[1:]}" if led else f"{_answer(results)}."
     if finished < expected:
-        return f"{finished} of {expected} runs {'is' if finished == 1 else 'are'} finished; so far, {answer}."
-    return f"{answer[0].upper()}{answer[1:]}."
+        return f"{finished} of {expected} runs {'is' if finished == 1 else 'are'} finished; so far, {answer}"
+    return f"{answer[0].upper()}{answer[1:]}"
 
 
 def remarks(results: StudyResults) -> tuple[str, ...]:
@@ -89,6 +92,21 @@ def _not_run(results: StudyResults) -> str:
 def finished_runs(results: StudyResults) -> int:
     """Runs behind the figures, over all points."""
     return sum(point.runs for point in results.points)
+
+
+def _to_its_question(results: StudyResults) -> str:
+    """What answers the question that a study of a published one asks; empty where nothing measured does."""
+    if results.published is None:
+        return ""
+    led = results.published.published.leads.get(results.study.name, ())
+    found = {answer.question.name: answer.lead for answer in results.published.answers}
+    if not any(found.get(name) for name in led):
+        return ""
+    time = _answer(results)
+    found[TIME] = f"{time[0].upper()}{time[1:]}."
+    # One machine's limits are said once.
+    sentences = dict.fromkeys(part for name in led for part in re.split(r"(?<=\.) (?=\S)", found.get(name, "")) if part)
+    return " ".join(sentences)
 
 
 def _answer(results: StudyResults) -> str:

@@ -12,6 +12,9 @@ A key says which row it is; what else is in it says how the row finds its point:
     first_epoch, phases                   it names an epoch
     baseline = "epochs"                   rows are in per cent of one of them, for each value of that key
     shown = { ... }                       how a long value is shown
+
+`[leads]` says which answers a study's report opens with, in order: those to its own question. `time` stands for what
+its times say. `asked_alone` are studies that answer questions and have no rows.
 """
 
 from __future__ import annotations
@@ -55,6 +58,8 @@ def published_study(name: str) -> PublishedStudy:
         not_given=tuple(said["not_given"]),
         tables=tuple(_table(table) for table in said["tables"]),
         questions=tuple(_question(question) for question in said["questions"]),
+        leads={study: tuple(names) for study, names in said.get("leads", {}).items()},
+        asked_alone=tuple(said.get("asked_alone", ())),
     )
 
 

@@ -98,6 +98,7 @@ def test_superlinear(told, point, run) -> None:
     found = told(quiet(point, run, fast=1.5))["superlinear"]
     assert "2 ranks: 1.33, at least" in found.summary
     assert "superlinear" not in told(quiet(point, run, fast=1.95)), "within the drift of a machine"
+    assert "superlinear" not in told(quiet(point, run, fast=1.5)[::5]), "one run of each has no interval"
 
 
 def test_an_interval_that_reaches_below_is_not_superlinear(told, point, run) -> None:

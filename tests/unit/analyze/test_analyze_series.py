@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from paceline.analyze.study.results import study_results
-from paceline.analyze.study.series import baselines, series_factors, series_label
+from paceline.analyze.study.series import baselines, series_factors, series_label, unchosen
 from paceline.records.results import StudyResults
 from paceline.records.study import DataSettings, Point, RunSettings, Study, TrainSettings
+from paceline.studies.recipe import followed
 from trace_samples import traces_of
 
 
@@ -76,6 +77,43 @@ def test_what_changes_the_work_or_the_means_of_a_rank_has_its_own(point, changed
     one, other = point(1), replace(point(2), **changed)
     timed = {one.point_id, other.point_id}
     assert baselines([one, other], timed)[other.point_id] == other
+
+
+RECIPES = [
+    {"recipe": "scale", "batch_per_rank": 64, "epochs": 10},  # a warm-up from two ranks on
+    {"recipe": "scale", "batch_per_rank": 2048, "epochs": 10},  # LAMB from eight ranks on
+    {"recipe": "scale", "batch_per_rank": 64, "epochs": 10, "epochs_rule": "divide-by-ranks"},  # a tenth of the rest
+    {"recipe": "scale", "batch_global": 512, "epochs": 10, "epochs_rule": "divide-by-ranks"},
+    {"recipe": "as-published", "batch_global": 512, "epochs": 10},  # the rate is meant for one rank's share
+    {"recipe": "", "batch_global": 512, "epochs": 10, "epochs_rule": "divide-by-ranks"},
+]
+
+
+@pytest.fixture(params=RECIPES, ids=lambda said: "-".join(map(str, said.values())))
+def given(request, point) -> list[Point]:
+    """A study's points on 1, 2, 4 and 8 ranks, before their recipe chose anything."""
+    return [replace(point(ranks), train=TrainSettings(**request.param)) for ranks in (1, 2, 4, 8)]
+
+
+def test_what_a_recipe_chose_by_the_ranks_leaves_one_baseline(given) -> None:
+    points = [followed(each) for each in given]
+    assert len({each.train for each in points}) > 1, "nothing was chosen by the ranks"
+    found = baselines(points, {each.point_id for each in points})
+    assert [found[each.point_id].ranks for each in points] == [1, 1, 1, 1]
+
+
+def test_without_its_choices_a_point_is_as_the_study_gave_it(given) -> None:
+    for each in given:
+        divided = each.train.epochs_rule != "none"
+        assert unchosen(followed(each)) == replace(each, train=replace(each.train, epochs=None if divided else 10))
+
+
+def test_what_the_study_says_beside_a_recipe_has_its_own_baseline(point) -> None:
+    said = {"recipe": "scale", "batch_per_rank": 64, "epochs": 10}
+    one = followed(replace(point(1), train=TrainSettings(**said)))
+    for other in ({"recipe": ""}, {"schedule": "one-cycle"}, {"warmup_epochs": 2.0}, {"optimizer": "sgd"}):
+        two = followed(replace(point(2), train=TrainSettings(**(said | other))))
+        assert baselines([one, two], {one.point_id, two.point_id})[two.point_id] == two, other
 
 
 def test_the_baseline_has_the_fewest_ranks_and_servers_and_is_the_first_of_equals(point) -> None:

@@ -23,6 +23,7 @@ def test_guessing_is_called_dead(line, classes: int) -> None:
     at_chance = line(validation_loss=math.log(classes), validation_accuracy=1 / classes)
     text = dead(at_chance, classes)
     assert text is not None and text.startswith("after epoch 1 it is at chance: loss")
+    assert text.endswith("): it looks dead")
     assert dead(at_chance, None) is None, "without the number of classes nobody knows"
 
 

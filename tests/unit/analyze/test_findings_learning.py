@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,8 @@ from paceline.analyze.study.findings_learning import accuracy_falls, dead_networ
 from paceline.records.learning import AccuracyCheck, Fault, Learning, Lesson, Turn
 from paceline.records.results import PointResult
 from paceline.records.study import Point
+from paceline.studies.expand import expand
+from paceline.studies.load import load_study
 
 
 def row(point: Point, learning: Learning | None = None) -> PointResult:
@@ -98,6 +102,54 @@ def test_faults_are_called_by_their_names(point, run) -> None:
     assert second is not None and second.severity == "error" and "1 run of 2 learned nothing." in second.summary
     quiet = measured(row(point(1), Learning()), runs=runs)
     assert diverged(quiet) is None and dead_network(quiet) is None and overfitting(quiet) is None
+
+
+STUDY = """
+[study]
+name = "astray"
+[data]
+dataset = "digits"
+[model]
+name = "mlp"
+[train]
+batch_global = 64
+epochs = 1
+[run]
+ranks = [1, 2]
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "ways"),
+    [
+        ([], ["train.recipe=scale", "train.clip_norm=1"]),
+        (
+            ["train.recipe=as-published", "train.epochs_rule=divide-by-ranks"],
+            ["train.recipe=scale", "train.clip_norm=1"],
+        ),
+        (
+            ["train.lr_rule=adascale", "train.optimizer=sgd", "train.lr_batch=32", "run.ranks=2"],
+            ["train.recipe=scale", "train.clip_norm=1"],
+        ),
+        (["train.lr_rule=none,linear", "train.schedule=one-cycle"], ["train.recipe=scale", "train.clip_norm=1"]),
+        (["train.recipe=scale"], ["train.clip_norm=1"]),
+        (["run.strategy=ddp,parameter-server"], ["train.recipe=scale"]),
+    ],
+    ids=lambda value: " ".join(value) or "plain",
+)
+def test_what_is_advised_where_runs_diverge_is_accepted_there(tmp_path: Path, run, said, ways) -> None:
+    path = tmp_path / "astray.toml"
+    path.write_text(STUDY)
+    first, *others = expand(load_study(path, said).study, data_digest="d", model_digest="")
+    lost = Fault(name="diverged", run=1, epoch=1, text="the training loss is nan in epoch 1: it diverged")
+    rows = row(first, Learning(faults=(lost,))), *(row(other, Learning()) for other in others)
+    found = diverged(measured(*rows, runs=[run(first)]))
+    assert found is not None
+    advised = [way for way in re.findall(r"--set (\S+)", found.remedy) if "..." not in way]
+    assert advised == ways
+    for way in advised:
+        key = way.partition("=")[0]
+        load_study(path, [*(each for each in said if not each.startswith(f"{key}=")), way])
 
 
 def test_overfitting_says_since_when(point) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from paceline.analyze.study.median_run import median_run
-from paceline.analyze.study.traffic import message_bytes
+from paceline.analyze.study.traffic import traffic
 from paceline.records.trace import RankTrace
 from trace_samples import Row, allreduce, trace_of, traces_of
 
@@ -52,7 +52,7 @@ def looped_run(point, run, epoch):
 
 def test_payload_is_counted_per_step_in_the_timed_epochs_alone(looped_run) -> None:
     found = median_run([looped_run], traces_of([looped(0), looped(1, payload=3000)]))
-    assert found.message_bytes == 2000.0
+    assert (found.messages, found.message_bytes) == (1.0, 2000.0)
     assert found.exposed_share == pytest.approx(0.3)
     assert found.gap is None
 
@@ -78,6 +78,6 @@ def test_servers_cost_the_loop_their_time(looped_run) -> None:
 
 
 def test_no_steps_no_payload() -> None:
-    assert message_bytes([looped(0)], [(0, SECOND)], 0) is None
-    assert message_bytes([], [(0, SECOND)], 2) is None
-    assert message_bytes([looped(0)], [(0, SECOND)], 2) == 0.0
+    assert traffic([looped(0)], [(0, SECOND)], 0) == (None, None)
+    assert traffic([], [(0, SECOND)], 2) == (None, None)
+    assert traffic([looped(0)], [(0, SECOND)], 2) == (0.0, 0.0)

@@ -46,6 +46,17 @@ def test_the_first_time_counts_and_a_later_fall_does_not(learner) -> None:
     assert found is not None and found.epochs == pytest.approx(2)
 
 
+def test_fine_tuning_does_not_count(learner) -> None:
+    """Its epochs take longer and its accuracies are higher: times to a target are those of the first phase."""
+    whole = learner([0.5, 0.8, 0.9, 0.95])
+    run = replace(whole, epochs=(*whole.epochs[:2], *(replace(late, phase="finetune") for late in whole.epochs[2:])))
+    assert arrival(run, 0.8) == arrival(whole, 0.8)
+    assert arrival(run, 0.85) is None and samples_to([run], 0.85) == {}
+    assert chosen_target({"a": [run]}, {}) == pytest.approx(0.8)
+    found = target([run], 0.85, processes=1)
+    assert found is not None and found.why == "85.0 % not reached in 2 epochs"
+
+
 def test_what_only_some_runs_reach_has_no_figures(learner) -> None:
     runs = [learner([0.5, 0.8, 0.9], 1), learner([0.5, 0.6, 0.7], 2)]
     found = target(runs, 0.85, processes=4)

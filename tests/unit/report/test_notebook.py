@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 import law_samples
+import picture_samples
+import published_samples
 import report_samples as samples
 import series_samples
 from paceline.errors import RequestError
@@ -135,3 +137,36 @@ def test_a_table_is_text_that_notebooks_show_as_a_table() -> None:
     table = shown_table(report_model(samples.typical()), "figures")
     assert isinstance(table, str) and "speed-up" in table and "<" not in table
     assert {"table", "th", "td", "caption"} <= _Tags(table._repr_html_()).tags
+
+
+def test_every_table_of_the_report_can_be_asked_for() -> None:
+    models = {
+        "effects": report_model(series_samples.ALL["one-at-a-time"]()),
+        "not_run": report_model(series_samples.ALL["too-large"]()),
+        "side-by-side": report_model(series_samples.ALL["rivals"]()),
+        "resources": report_model(picture_samples.looked_into(picture_samples.busy_run(2, 8))),
+        "published": report_model(published_samples.usual("fashion-parameters")),
+    }
+    for name, model in models.items():
+        shown = shown_table(model, name)
+        assert shown.table.rows and shown.table.columns[-1].split()[-1] in shown
+        assert "table" in _Tags(shown._repr_html_()).tags
+    assert shown_table(models["not_run"], "not_run").table == models["not_run"].not_run
+    told = (Path(__file__).parents[3] / "docs" / "notebooks.md").read_text(encoding="utf-8")
+    (row,) = (line for line in told.splitlines() if line.startswith('| `results.table("resources")`'))
+    assert {f"`{name}`" for name in models} <= set(re.findall(r"`[a-z_-]+`", row))
+
+
+def test_several_tables_of_one_kind_are_numbered() -> None:
+    model = report_model(series_samples.strategies())
+    assert len(model.side_by_side) > 1
+    for number, compared in enumerate(model.side_by_side, start=1):
+        assert shown_table(model, f"side-by-side-{number}").table == compared.table
+    with pytest.raises(RequestError) as refused:
+        shown_table(model, "side-by-side")
+    assert "side-by-side-1, side-by-side-2" in refused.value.right
+    with pytest.raises(RequestError, match="no table 'published'"):
+        shown_table(model, "published")
+    studies = (report_model(published_samples.usual(name)) for name in published_samples.STUDIES)
+    several = next(model for model in studies if len(model.published.tables) > 1)
+    assert shown_table(several, "published-2").table == several.published.tables[1]

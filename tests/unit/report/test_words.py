@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
+import pytest
+
+import published_samples
 import report_samples as samples
 from paceline.records.finding import Finding
 from paceline.records.results import Interval, StudyResults
@@ -114,6 +118,62 @@ def test_next_step_asks_for_repeats_then_for_ranks_then_for_another_strategy() -
     assert next_step(samples.single_point()).command == "paceline doctor"
     lonely = samples.typical(ranks=(4,))
     assert "--ranks 1,4" in next_step(lonely).command
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("mnist-mpi", ("2 ranks process samples 1.98 times as fast", "Test accuracy is equal within 0.5 points")),
+        ("mnist-mpi-exchange", ("an all-reduce takes 99.9 %", "Reading parts takes 50.0 ms against 50.0 ms")),
+        ("mnist-batch-size", ("Test accuracy falls: 95.96", "messages of an epoch 346 MB → 11 MB")),
+        ("fashion-sequential", ("8.12 s an epoch", "It does not overfit within 5 epochs", "87.4 % and 96.6 %")),
+        ("flowers-cloud", ("2 workers and 1 server take 50.7 %", "says little about scaling")),
+        ("flowers-cloud-controlled", ("each changed alone: workers 2: 50.5 %",)),
+        ("cifar10-nodes", ("18.3 s [18.2, 18.3] in all on two ranks", "with 3 ranks")),
+        ("cifar10-nodes-efficientnet", ("No, sharing pays", "Fine-tuning made it better by +1.00 points")),
+        ("cifar10-nodes-resnet50", ("1.98 times as fast", "Fine-tuning made it better by +1.00 points")),
+        ("fruits-gpus", ("1.98 times as fast", "No interval lies above the ideal")),
+        ("caltech256-gpus", ("epoch 11 [10, 13] on 2", "The first to be stable: 4 ranks")),
+        ("averaging", ("No, equal within 0.5 points",)),
+        ("transfer-cifar10", ("it reaches 96.26", "where chance among 10 classes is 10 %")),
+        ("fine-tuning", ("Fine-tuning made it better by +1.00 points",)),
+    ],
+)
+def test_a_study_of_a_published_one_answers_its_own_question(name: str, said: tuple[str, ...]) -> None:
+    text = verdict(published_samples.usual(name))
+    assert all(part in text for part in said), text
+    assert len(re.split(r"(?<=\.) ", text)) <= 3, text
+
+
+def test_where_nothing_was_measured_for_its_question_the_times_answer() -> None:
+    few = published_samples.results_of("mnist-batch-size", repeats=3)
+    assert verdict(few).count("With 3 repeats that is no test") == 1 and "Test accuracy is " in verdict(few)
+    one = published_samples.results_of("mnist-batch-size", failed=lambda point: point.batch_global != 64)
+    assert verdict(one).startswith("5 of 30 runs are finished; so far, ") and "samples/s" in verdict(one)
+    part = published_samples.results_of("mnist-batch-size", failed=lambda point: point.batch_global == 128)
+    assert verdict(part).startswith("25 of 30 runs are finished; so far, test accuracy falls: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("cifar10-nodes", "paceline study cifar10-nodes-efficientnet"),
+        ("cifar10-nodes-efficientnet", "paceline study cifar10-nodes-resnet50"),
+        ("cifar10-nodes-resnet50", "paceline study transfer-cifar10"),
+        ("mnist-mpi", "paceline study mnist-mpi-exchange"),
+        ("flowers-cloud", "paceline study flowers-cloud-controlled"),
+        ("fruits-gpus", "paceline study averaging"),
+        ("caltech256-gpus", "paceline study averaging"),
+    ],
+)
+def test_next_is_what_the_published_study_has_in_another(name: str, command: str) -> None:
+    assert next_step(published_samples.usual(name)).command == command
+
+
+@pytest.mark.parametrize("name", ["mnist-mpi-exchange", "mnist-batch-size", "flowers-cloud-controlled"])
+def test_next_is_the_full_size_after_the_last_of_them(name: str) -> None:
+    step = next_step(published_samples.usual(name))
+    assert f"runs/{name}/study.toml --size full --dry-run" in step.command
 
 
 def test_commands_are_quoted_for_a_shell() -> None:

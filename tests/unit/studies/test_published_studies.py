@@ -10,6 +10,7 @@ import pytest
 import published_samples
 from paceline import api
 from paceline.errors import StudyFileError
+from paceline.records.published import TIME
 from paceline.studies.expand import expand
 from paceline.studies.load import LoadedStudy, load_study, shipped_studies
 from paceline.studies.published_tables import published_names, published_study
@@ -31,6 +32,35 @@ def test_there_is_one_for_every_published_table() -> None:
     for study in loaded():
         assert study.study.published in NINE
         assert study.study.name.startswith(study.study.published)
+    named = {name for name in shipped if load_study(name).study.published}
+    assert named == {*published_samples.STUDIES, *published_samples.ASKED}
+
+
+@pytest.mark.parametrize("name", published_samples.ASKED)
+def test_studies_that_answer_questions_alone(name: str) -> None:
+    """They name the published study that asks, which names them; they have one size and no rows of their own."""
+    study = load_study(name).study
+    published = published_study(study.published)
+    assert name in published.asked_alone and study.size == "" and study.question
+    assert any(name in question.studies for question in published.questions)
+    assert not any(row.study == name for table in published.tables for row in table.rows)
+
+
+@pytest.mark.parametrize("name", sorted(NINE))
+def test_what_a_report_opens_with_is_asked_and_answered_there(name: str) -> None:
+    published = published_study(name)
+    questions = {question.name: question for question in published.questions}
+    for study, led in published.leads.items():
+        assert load_study(study).study.published == name and set(led) - {TIME} and len(led) <= 2
+        for question in set(led) - {TIME}:
+            assert study in questions[question].studies, (study, question)
+    assert set(published.asked_alone) <= set(published.leads)
+
+
+def test_every_study_but_one_opens_with_the_answer_to_its_question() -> None:
+    """fashion-parameters asks what each factor changes, which the verdict of such a design says anyway."""
+    led = {study for name in NINE for study in published_study(name).leads}
+    assert led == {*published_samples.STUDIES, *published_samples.ASKED} - {"fashion-parameters"}
 
 
 @pytest.mark.parametrize("name", published_samples.STUDIES)

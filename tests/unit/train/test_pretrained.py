@@ -36,6 +36,9 @@ def test_lite0_has_the_published_layers():
     kernels = {kernel: [c for c in network.modules() if isinstance(c, SameConv2d) and c.kernel_size[0] == kernel]
                for kernel in (3, 5)}  # fmt: skip
     assert [len(found) for found in kernels.values()] == [1 + 1 + 2 + 3 + 1, 2 + 3 + 4]
+    norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm2d)]
+    assert {(norm.eps, norm.momentum) for norm in norms} == {(1e-3, 0.01)}
+    assert sum(type(module) is nn.ReLU6 for module in network.modules()) == len(norms) - 16, "not after a projection"
     sizes: list[tuple[int, ...]] = []
     for block in network.blocks:
         block.register_forward_hook(lambda m, given, out: sizes.append(tuple(out.shape[1:])))
@@ -87,7 +90,17 @@ def test_the_published_weights():
         pytest.skip(f"no source of the weights can be reached: {'; '.join(error.failures)}")
     model = build_model("efficientnet-lite0", {}, shape=SHAPE, classes=10)
     assert isinstance(model, Transfer) and model.frozen and pretrained.LITE0_SHA256[:16] in model.facts["weights"]
-    assert read_weights(path)["_fc.weight"].shape == (1000, 1280)
+    weights = read_weights(path)
+    assert weights["_fc.weight"].shape == (1000, 1280)
+    network = EfficientNetLite0(1000).eval()
+    network.load_state_dict(renamed(weights))
+    line = torch.arange(224.0)
+    waves = [torch.sin(line[:, None] / down) * torch.cos(line / along) for down, along in ((7, 11), (13, 5), (23, 17))]
+    with torch.inference_mode():
+        scores = network(torch.stack(waves)[None])[0]
+    # What the network of its publisher, efficientnet_lite_pytorch 0.1.0, says of the same image.
+    assert scores[::200].tolist() == pytest.approx([-0.6826, -1.3433, -1.5638, 0.7666, 0.3660], abs=2e-3)
+    assert (scores.argmax().item(), scores.max().item()) == (906, pytest.approx(9.6218, abs=2e-3))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,9 @@
 A network that outputs the same for every input has exactly the loss ln(classes) where classes are even, and its
 accuracy is that of one class. Training is at chance for more reasons than dead units: a rate that is too high or far
 too low, inputs on another scale than the network was trained on, labels that belong to other images.
+
+Assumes: classes are about even. Where one has nearly all samples, always answering it is better than this guess, and a
+dead network is not called so.
 """
 
 from __future__ import annotations
@@ -65,7 +68,7 @@ def dead(epoch: Epoch, classes: int | None) -> str | None:
         return None
     return (
         f"after epoch {epoch.epoch} it is at chance: loss {number_text(loss)} (guessing: {number_text(chance)}), "
-        f"accuracy {percent_text(accuracy)} (guessing: {percent_text(1 / classes)})"
+        f"accuracy {percent_text(accuracy)} (guessing: {percent_text(1 / classes)}): it looks dead"
     )
 
 

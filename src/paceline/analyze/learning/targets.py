@@ -4,6 +4,7 @@
     in between    on the straight line from the epoch before, and called interpolated
     by epoch 1    an upper bound, and called one: of what was before it nothing is known
     time          the epochs' own times up to there, without evaluation, startup and loading
+    phase         the first alone, as for curves and throughputs: fine-tuning trains other weights at another pace
 
 Over the repeats, median and interval, where every run reaches it; where some do not, how many do is all that is said:
 a median of those that did would be too good.
@@ -42,10 +43,10 @@ class Arrival:
 
 
 def arrival(run: RunResult, accuracy: float) -> Arrival | None:
-    """Where a run first has this validation accuracy; None where it never does."""
+    """Where the first phase of a run first has this validation accuracy; None where it never does."""
     time_s = samples = 0.0
     before: Epoch | None = None
-    for epoch in run.epochs:
+    for epoch in _first_phase(run):
         reached = epoch.validation_accuracy
         if reached is not None and reached >= accuracy:
             part = _part(before, reached, accuracy)
@@ -62,6 +63,10 @@ def arrival(run: RunResult, accuracy: float) -> Arrival | None:
     return None
 
 
+def _first_phase(run: RunResult) -> list[Epoch]:
+    return [epoch for epoch in run.epochs if epoch.phase == "train"]
+
+
 def _part(before: Epoch | None, reached: float, accuracy: float) -> float:
     """How much of an epoch passes until the line from the one before meets the target."""
     if before is None or before.validation_accuracy is None:
@@ -72,7 +77,7 @@ def _part(before: Epoch | None, reached: float, accuracy: float) -> float:
 
 def target(runs: Sequence[RunResult], accuracy: float, *, processes: int) -> Target | None:
     """What a point takes to a target; None where no run has a validation accuracy."""
-    if not any(epoch.validation_accuracy is not None for run in runs for epoch in run.epochs):
+    if not any(epoch.validation_accuracy is not None for run in runs for epoch in _first_phase(run)):
         return None
     found = [arrival(run, accuracy) for run in runs]
     arrivals = [each for each in found if each is not None]
@@ -122,11 +127,11 @@ def chosen_target(runs: Mapping[str, Sequence[RunResult]], failed: Mapping[str, 
 
 
 def _accuracies(run: RunResult) -> list[float]:
-    values = [epoch.validation_accuracy for epoch in run.epochs]
+    values = [epoch.validation_accuracy for epoch in _first_phase(run)]
     return [value for value in values if value is not None and math.isfinite(value)]
 
 
 def _why(runs: Sequence[RunResult], reached: int, accuracy: float) -> str:
-    epochs = max(len(run.epochs) for run in runs)
+    epochs = max(len(_first_phase(run)) for run in runs)
     by = f" by {len(runs) - reached} of {counted(len(runs), 'run')}" if reached else ""
     return f"{percent_text(accuracy)} not reached in {counted(epochs, 'epoch')}{by}"

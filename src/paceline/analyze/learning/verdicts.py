@@ -2,7 +2,8 @@
 
 Which point an accuracy is compared with:
 
-    group        points that do the same training and differ in ranks, batch, and how the work is divided
+    group        points that do the same training and differ in ranks, batch, how the work is divided, and what their
+                 recipe made of these
     reference    of a group: the smallest global batch, then the fewest ranks and servers, then the first of the study
     compared     every point with the reference of its group, and the references with the first one
 
@@ -23,6 +24,7 @@ from paceline.analyze.learning.faults import run_faults
 from paceline.analyze.learning.noise import noise_scale
 from paceline.analyze.learning.stable import stable
 from paceline.analyze.learning.turns import turn
+from paceline.analyze.study.series import unchosen
 from paceline.records.learning import AccuracyCheck, Learning, Lesson
 from paceline.records.results import PointResult
 from paceline.records.run import RunResult
@@ -142,8 +144,9 @@ def _size(point: Point) -> tuple[int, int]:
 
 def _training(point: Point) -> str:
     """What is trained and how, whatever the batch and the means: equal for all points of a group."""
-    train = replace(point.train, batch_global=None, batch_per_rank=None)
-    means = replace(point, hosts=1, threads=1, launcher="", device="", pin=True, site={})
+    given = unchosen(point)
+    train = replace(given.train, batch_global=None, batch_per_rank=None)
+    means = replace(given, hosts=1, threads=1, launcher="", device="", pin=True, site={})
     alike = replace(means, train=train, ranks=1, strategy="", options={})
     return json.dumps(asdict(alike), sort_keys=True, default=str)
 

@@ -17,6 +17,8 @@ def falls_with_ranks(evidence: Evidence) -> Verdict:
     if ends is None:
         return open_still("Points with different numbers of ranks are missing. Run the study with --ranks 1,2 or more.")
     why = "Batch and rate grow together with the ranks here: paceline study large-batch-causes separates the two."
+    if evidence.results.study.train.epochs_rule == "divide-by-ranks":
+        why = "Epochs are divided by the ranks here, and batch and rate grow with them: all three at once."
     return _compared(evidence, *ends, f"{ends[1].point.ranks} ranks", f"{ends[0].point.ranks}", why)
 
 
@@ -30,6 +32,31 @@ def falls_with_batch(evidence: Evidence) -> Verdict:
     return _compared(
         evidence, *ends, f"a batch of {ends[1].point.batch_global:,}", f"{ends[0].point.batch_global:,}", why
     )
+
+
+def averaging(evidence: Evidence) -> Verdict:
+    """One global batch on several numbers of ranks, each against the fewest: averaging is all that differs."""
+    points = [point for point in evidence.points if point.test_accuracy is not None]
+    if len({point.point.ranks for point in points}) < 2 or len({point.point.batch_global for point in points}) > 1:
+        return open_still("One global batch on several numbers of ranks is needed. Run the study with --ranks 1,2,4.")
+    fewest = min(points, key=lambda point: point.point.ranks)
+    checks = [check for point in points if (check := evidence.check(point)) and check.against == fewest.point_id]
+    if len(checks) < len(points) - 1:
+        return open_still("No repeat has all numbers of ranks. Run the study to its end.")
+    widest = max(checks, key=lambda check: abs(check.difference))
+    reached = ", ".join(f"{accuracy_text(point)} on {point.point.ranks}" for point in points)
+    figure = _difference(widest)
+    most = f"{reached} ranks, at most {figure} apart"
+    if widest.p_different is None:
+        return open_still(f"{most}. {few_repeats(widest.n)}", figure)
+    alike = f"They see the same {points[0].point.batch_global:,} samples a step, so averaging is all that differs."
+    if all(check.equal for check in checks):
+        return Verdict(text=f"No, equal within {widest.margin * 100:g} points: {most}. {alike}", figure=figure)
+    fallen = [check for check in checks if check.different and not check.equal and check.difference < 0]
+    if fallen:
+        lost = _difference(min(fallen, key=lambda check: check.difference))
+        return Verdict(text=f"Yes, it fell: {reached} ranks, {lost}. {alike}", figure=lost)
+    return open_still(f"{most}, not all of it shown different or equal. More repeats would decide it.", figure)
 
 
 def _ends(points: list[PointResult], size: Callable[[PointResult], int]) -> tuple[PointResult, PointResult] | None:
@@ -46,16 +73,18 @@ def _compared(evidence: Evidence, low: PointResult, high: PointResult, name: str
         return open_still(f"{reached}. No repeat has both, so they were not tested against each other.")
     figure = _difference(check)
     if check.p_different is None:
-        return open_still(f"{reached}: {figure}. {few_repeats(check.n)}", figure)
+        text = f"{reached}: {figure}. {few_repeats(check.n)}"
+        return open_still(text, figure, lead=f"Test accuracy is {text}")
     if check.different and not check.equal:
-        word = "Yes, it fell" if check.difference < 0 else "No, it rose"
-        return Verdict(text=f"{word}: {reached}, {figure}. {why}", figure=figure)
+        word, lead = ("Yes, it fell", "falls") if check.difference < 0 else ("No, it rose", "rises")
+        text = f"{reached}, {figure}."
+        return Verdict(text=f"{word}: {text} {why}", figure=figure, lead=f"Test accuracy {lead}: {text}")
     if check.equal:
-        within = f"within {check.margin * 100:g} points"
-        return Verdict(text=f"No: {reached}, equal {within}. {why}", figure=figure)
-    return open_still(
-        f"{reached}: {figure}, which is shown neither different nor equal. More repeats would decide it.", figure
-    )
+        within = f"equal within {check.margin * 100:g} points"
+        lead = f"Test accuracy is {within}: {reached}."
+        return Verdict(text=f"No: {reached}, {within}. {why}", figure=figure, lead=lead)
+    text = f"{reached}: {figure}, which is shown neither different nor equal."
+    return open_still(f"{text} More repeats would decide it.", figure, lead=f"Test accuracy is {text}")
 
 
 def _difference(check: AccuracyCheck) -> str:
@@ -63,24 +92,6 @@ def _difference(check: AccuracyCheck) -> str:
     if check.low is None or check.high is None:
         return text
     return f"{text} [{check.low * 100:+.2f}, {check.high * 100:+.2f}]"
-
-
-def fine_tune_worse(evidence: Evidence) -> Verdict:
-    """What the second phase added, within each repeat."""
-    gains = [(point, phase.gain) for point in evidence.points for phase in point.phases if phase.gain is not None]
-    if not gains:
-        return open_still("No run has a phase of fine-tuning. paceline study fine-tuning has one.")
-    point, gain = max(gains, key=lambda pair: pair[1].n)
-    figure = f"{gain.mean * 100:+.2f} points"
-    if gain.low is None or gain.high is None:
-        return open_still(f"Fine-tuning changed the test by {figure}. {few_repeats(gain.n)}", figure)
-    figure += f" [{gain.low * 100:+.2f}, {gain.high * 100:+.2f}]"
-    if gain.low <= 0 <= gain.high:
-        verdict = f"It changed the test by {figure}, which is no difference that {gain.n} repeats can show."
-    else:
-        verdict = f"{'It got better' if gain.mean > 0 else 'It got worse'} by {figure} over {gain.n} repeats."
-    rate = f"It took {counted(point.point.finetune.epochs, 'epoch')} at a rate of {point.point.finetune.lr:g}."
-    return Verdict(text=f"{verdict} {rate}", figure=figure)
 
 
 def overfitting(evidence: Evidence) -> Verdict:
@@ -91,14 +102,13 @@ def overfitting(evidence: Evidence) -> Verdict:
     turned = next((point for point in learned if point.learning and point.learning.turn), None)
     gap = _gap(learned[0])
     if turned is None or turned.learning is None or turned.learning.turn is None:
-        text = (
-            f"Not within {counted(_epochs(learned[0]), 'epoch')}: validation loss does not rise by more than its noise."
-        )
-        return Verdict(text=f"{text} {gap}", figure=gap.split(":", 1)[0])
+        text = f"within {counted(_epochs(learned[0]), 'epoch')}: validation loss does not rise by more than its noise."
+        figure = gap.split(":", 1)[0]
+        return Verdict(text=f"Not {text} {gap}", figure=figure, lead=f"It does not overfit {text} {gap}")
     turn = turned.learning.turn
     figure = f"from epoch {turn.epoch} on"
-    text = f"Yes, {figure}: validation loss rises by {turn.rise:.3f} while training loss falls by {turn.fall:.3f}."
-    return Verdict(text=f"{text} {gap}", figure=figure)
+    text = f"{figure}: validation loss rises by {turn.rise:.3f} while training loss falls by {turn.fall:.3f}. {gap}"
+    return Verdict(text=f"Yes, {text}", figure=figure, lead=f"It overfits {text}")
 
 
 def _epochs(point: PointResult) -> int:
@@ -116,29 +126,6 @@ def _gap(point: PointResult) -> str:
     return f"{points} between training and test: {train * 100:.1f} % and {test * 100:.1f} %."
 
 
-def too_complex(evidence: Evidence) -> Verdict:
-    """A network that overfits is better in training than in the test; one that cannot learn is bad at both."""
-    points = [point for point in evidence.points if point.network and point.curves and point.test_accuracy]
-    if not points:
-        return open_still("No pretrained network was run. Those of this report are in studies of their own.")
-    point = points[0]
-    epochs = [[epoch for epoch in curve.epochs if epoch.phase == "train"] for curve in point.curves]
-    ends = [own[-1].train_accuracy for own in epochs if own]
-    if not ends:
-        return open_still("No epoch of the training was finished. Run the study to its end.")
-    first = point.phases[0].test_accuracy if point.phases else point.test_accuracy
-    assert first is not None
-    train, test = sum(ends) / len(ends), first.mean
-    figure = f"{train * 100:.1f} % in training, {test * 100:.1f} % in the test"
-    if train - test > 0.05:
-        return Verdict(
-            text=f"It overfits: {figure}. Fewer parameters, or more images, would bring the two together.",
-            figure=figure,
-        )
-    cause = "Whether the input is to blame, paceline study transfer-cifar10 tells: it changes one thing at a time."
-    return Verdict(text=f"It does not overfit: {figure}. {cause}", figure=figure)
-
-
 def epochs_to_stable(evidence: Evidence) -> Verdict:
     """The most ranks against the fewest, by their intervals."""
     stable = _stable(evidence)
@@ -152,6 +139,7 @@ def epochs_to_stable(evidence: Evidence) -> Verdict:
         return Verdict(
             text=f"Not that it could be shown: {figure}. The intervals overlap, which a reading by eye does not say.",
             figure=figure,
+            lead=f"That more ranks need more epochs is not shown: {figure}, and the intervals overlap.",
         )
     word = "More ranks need more epochs" if last.epoch > first.epoch else "More ranks need fewer epochs"
     return Verdict(text=f"{word}: {figure}. The intervals do not overlap.", figure=figure)
@@ -168,9 +156,9 @@ def which_size_first(evidence: Evidence) -> Verdict:
         return open_still(_why_unstable(evidence))
     soonest_s, point, found = min(timed, key=lambda each: each[0])
     figure = f"{counted(point.point.ranks, 'rank')} after {duration_text(soonest_s)}"
-    others = "; ".join(f"{p.point.ranks}: {duration_text(s)}" for s, p, _ in timed if p is not point)
+    others = ", ".join(f"{duration_text(s)} on {p.point.ranks}" for s, p, _ in timed if p is not point)
     note = shared_cores(*(p for _, p, _ in timed)) or "Training alone: starting and evaluating are not in it."
-    text = f"{figure[0].upper()}{figure[1:]}, at epoch {found.epoch}, against {others}. {note}"
+    text = f"The first to be stable: {figure}, at epoch {found.epoch}, against {others}. {note}"
     return Verdict(text=text, figure=figure)
 
 

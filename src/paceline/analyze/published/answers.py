@@ -8,29 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from paceline.analyze.published import accuracy_answers, resource_answers, speed_answers
+from paceline.analyze.published import (
+    accuracy_answers,
+    effect_answers,
+    resource_answers,
+    speed_answers,
+    transfer_answers,
+)
 from paceline.analyze.published.evidence import Evidence, Verdict
 from paceline.records.published import Answer, Question
 
 VERDICTS: dict[str, Callable[[Evidence], Verdict]] = {
     "accuracy-falls-with-ranks": accuracy_answers.falls_with_ranks,
     "accuracy-falls-with-batch": accuracy_answers.falls_with_batch,
-    "fine-tune-worse": accuracy_answers.fine_tune_worse,
+    "averaging-loses-precision": accuracy_answers.averaging,
     "overfitting": accuracy_answers.overfitting,
-    "too-complex-models": accuracy_answers.too_complex,
     "epochs-to-stable-vs-ranks": accuracy_answers.epochs_to_stable,
     "which-size-first": accuracy_answers.which_size_first,
+    "transfer-at-chance": transfer_answers.transfer_at_chance,
+    "fine-tune-worse": transfer_answers.fine_tune_worse,
+    "too-complex-models": transfer_answers.too_complex,
     "two-nodes-slower": speed_answers.two_slower,
     "same-time-any-nodes": speed_answers.same_time,
     "superlinear": speed_answers.superlinear,
     "nodes-or-processes": speed_answers.nodes_or_processes,
-    "allreduce-instead": speed_answers.allreduce_instead,
     "partial-reads": speed_answers.partial_reads,
     "gpu": speed_answers.gpu,
     "v100-equals-t4": speed_answers.v100_equals_t4,
-    "more-cores-slower": speed_answers.more_cores_slower,
-    "what-made-the-cloud-faster": speed_answers.cloud_faster,
-    "checkpoint-cost": speed_answers.checkpoint_cost,
+    "allreduce-instead": effect_answers.allreduce_instead,
+    "more-cores-slower": effect_answers.more_cores_slower,
+    "how-much-sooner": effect_answers.how_much_sooner,
+    "what-made-the-cloud-faster": effect_answers.cloud_faster,
+    "checkpoint-cost": effect_answers.checkpoint_cost,
     "got-what-was-asked": resource_answers.got_what_was_asked,
     "real-user-sys": resource_answers.real_user_sys,
     "message-log": resource_answers.message_log,
@@ -59,4 +68,10 @@ def _answer(question: Question, evidence: Evidence) -> Answer:
     if not evidence.points:
         return Answer(question=question, answered=False, verdict=f"No run is finished. {question.how}")
     found = VERDICTS[question.name](evidence)
-    return Answer(question=question, answered=found.answered, verdict=found.text, figure=found.figure)
+    return Answer(
+        question=question,
+        answered=found.answered,
+        verdict=found.text,
+        figure=found.figure,
+        lead=found.opening if found.answered or found.figure else "",
+    )

@@ -15,7 +15,15 @@ from paceline.records.results import Effect, PointResult, StudyResults
 
 
 def beside(published: PublishedStudy, results: StudyResults, cpu_times: Mapping[str, CpuTimes] | None = None) -> Beside:
-    """The published study next to the results of ours; `cpu_times` are of the points' median runs."""
+    """The published study next to the results of ours; `cpu_times` are of the points' median runs.
+
+    A study that was made for some of the questions has these alone, and no table.
+    """
+    here = results.study.name
+    if here in published.asked_alone:
+        own = [question for question in published.questions if here in question.studies]
+        found = answers(own, Evidence(results=results, cpu_times=cpu_times or {}))
+        return Beside(published=published, tables=(), contradictions=(), answers=found)
     disagreeing = contradictions(published)
     evidence = Evidence(results=results, cpu_times=cpu_times or {}, contradictions=disagreeing)
     return Beside(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +11,11 @@ from paceline.records.learning import AccuracyCheck
 from paceline.records.published import Contradiction
 from paceline.records.results import Interval, PointResult, StudyResults
 from paceline.units import counted, interval_text, percent_text
+
+_CROWDED = "More threads than cores ran here, so it says little about scaling."
+_EMULATED = "The hosts are namespaces of one machine, so it says little about scaling."
+_LIMITS = (_CROWDED, _EMULATED)
+"""Sentences without which a figure would claim too much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +45,21 @@ class Verdict:
     text: str
     figure: str = ""
     answered: bool = True
+    lead: str = ""
+    """What a report opens with where this is its own question; empty where the first sentence will do."""
+
+    @property
+    def opening(self) -> str:
+        """The sentence that answers, and what makes it say little; all of it where the question is open still."""
+        if self.lead or not self.answered:
+            return self.lead or self.text
+        first, *rest = re.split(r"(?<=\.) ", self.text)
+        return " ".join((first, *(sentence for sentence in rest if sentence in _LIMITS)))
 
 
-def open_still(text: str, figure: str = "") -> Verdict:
+def open_still(text: str, figure: str = "", lead: str = "") -> Verdict:
     """What is missing for an answer."""
-    return Verdict(text=text, figure=figure, answered=False)
+    return Verdict(text=text, figure=figure, answered=False, lead=lead)
 
 
 def told(interval: Interval, one: float = 1.0) -> str:
@@ -51,6 +67,13 @@ def told(interval: Interval, one: float = 1.0) -> str:
     if interval.coverage is None or interval.low <= one <= interval.high:
         return ""
     return "more" if interval.low > one else "less"
+
+
+def apart(own: Interval, other: Interval) -> str:
+    """more or less than the other, or empty where the two intervals overlap."""
+    if own.low > other.high:
+        return "more"
+    return "less" if own.high < other.low else ""
 
 
 def span_text(interval: Interval, unit: str = "") -> str:
@@ -70,9 +93,9 @@ def few_repeats(n: int) -> str:
 def shared_cores(*points: PointResult) -> str:
     """What makes times say little about scaling; empty where nothing does."""
     if any(point.oversubscribed for point in points):
-        return "More threads than cores ran here, so it says little about scaling."
+        return _CROWDED
     if any(point.emulated for point in points):
-        return "The hosts are namespaces of one machine, so it says little about scaling."
+        return _EMULATED
     return ""
 
 

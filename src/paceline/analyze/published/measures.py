@@ -186,11 +186,11 @@ def _percent(name: str, otherwise: Callable[[PointResult, PointResult], _Found])
     return figure
 
 
-def _time_percent(point: PointResult, baseline: PointResult) -> _Found:
-    """Time of all epochs in per cent of the baseline's, paired by repeat."""
+def time_percent(point: PointResult, baseline: PointResult) -> Interval | None:
+    """Time of all epochs in per cent of the baseline's, paired by repeat; None where one of them has no epoch."""
     own, other = _training_s(point.curves), _training_s(baseline.curves)
     if not own or not other:
-        return _UNMEASURED
+        return None
     numbers = sorted(own.keys() | other.keys())
     return scaled(ratio_interval([own.get(n) for n in numbers], [other.get(n) for n in numbers]), 100.0)
 
@@ -225,5 +225,5 @@ _MEASURES: dict[str, Callable[[Looked], _Found]] = {
     "trainable": _trainable,
     "loss_percent": _percent("loss_pct", lambda own, other: _quotient(own.test_loss, other.test_loss)),
     "accuracy_percent": _percent("accuracy_pct", lambda own, other: _quotient(own.test_accuracy, other.test_accuracy)),
-    "time_percent": _percent("time_pct", _time_percent),
+    "time_percent": _percent("time_pct", time_percent),
 }

@@ -38,7 +38,9 @@ def real_user_sys(evidence: Evidence) -> Verdict:
         f"real {duration_text(whole.real_s)}, user {duration_text(whole.user_s)}, sys {duration_text(whole.system_s)}"
     )
     sentence = evidence.cpu_times[point.point_id].sentence
-    return Verdict(text=f"On {counted(point.point.ranks, 'rank')}: {figure}. {sentence}", figure=figure)
+    why = sentence.partition(": ")[2] or sentence  # before it stand the same three figures
+    text = f"On {counted(point.point.ranks, 'rank')}: {figure}. {why[:1].upper()}{why[1:]}"
+    return Verdict(text=text, figure=figure)
 
 
 def message_log(evidence: Evidence) -> Verdict:

@@ -1,36 +1,40 @@
-"""Verdicts about time: more ranks, more hosts, more threads, another exchange, checkpoints."""
+"""Verdicts about time: more ranks, more hosts, other ways to read, GPUs."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from paceline.analyze.published.evidence import (
     Evidence,
     Verdict,
+    apart,
     few_repeats,
     open_still,
     shared_cores,
     span_text,
     told,
 )
-from paceline.records.results import Effect, Interval, PointResult
+from paceline.records.results import Interval, PointResult
 from paceline.units import counted, duration_text, percent_text
-
-_NAMES = {
-    "run.ranks": "workers",
-    "run.servers": "servers",
-    "run.threads": "threads of a worker",
-    "run.server_threads": "threads of a server",
-    "train.checkpoint_every": "steps between checkpoints",
-}
 
 
 def two_slower(evidence: Evidence) -> Verdict:
-    """Two ranks against one."""
-    two = next((point for point in evidence.points if point.point.ranks == 2 and point.speedup), None)
-    if two is None or two.speedup is None or two.baseline == two.point_id:
+    """Total time of a run on two ranks against one, called different where their intervals do not overlap.
+
+    With fewer epochs on two ranks that is not what samples per second say, so both are given.
+    """
+    by_ranks = {point.point.ranks: point for point in reversed(evidence.points)}
+    one, two = by_ranks.get(1), by_ranks.get(2)
+    if one is None or two is None or one.total_s is None or two.total_s is None:
         return open_still("Points with one and with two ranks are missing. Run the study with --ranks 1,2.")
-    return _speedup_verdict(two, two.speedup, "Two are slower", "Two are faster")
+    figure = f"{span_text(two.total_s, ' s')} in all on two ranks, {span_text(one.total_s, ' s')} on one"
+    pace = f", at {span_text(two.speedup)} times the samples/s" if two.speedup else ""
+    if two.total_s.coverage is None or one.total_s.coverage is None:
+        return open_still(f"{figure}{pace}. {few_repeats(min(one.total_s.n, two.total_s.n))}", figure)
+    word = {"more": "Two are slower", "less": "Two are faster", "": "The two cannot be told apart"}[
+        apart(two.total_s, one.total_s)
+    ]
+    divided = evidence.results.study.train.epochs_rule == "divide-by-ranks"
+    note = shared_cores(one, two) or ("Two ranks train half the epochs, as published." if divided else "")
+    return Verdict(text=f"{word}: {figure}{pace}. {note}".rstrip(), figure=figure)
 
 
 def same_time(evidence: Evidence) -> Verdict:
@@ -69,8 +73,13 @@ def superlinear(evidence: Evidence) -> Verdict:
         return open_still(f"The highest speed-up is {figure}. {few_repeats(point.efficiency.n)}", figure)
     if told(point.efficiency) == "more":
         cause = "Smaller shares fit caches better, or the baseline waited for something else: its ledger tells which."
-        return Verdict(text=f"It can: the speed-up is {figure}. {cause}", figure=figure)
-    return Verdict(text=f"Not here: the highest speed-up is {figure}. No interval lies above the ideal.", figure=figure)
+        lead = f"There is more than the ideal: the speed-up is {figure}."
+        return Verdict(text=f"It can: the speed-up is {figure}. {cause}", figure=figure, lead=lead)
+    return Verdict(
+        text=f"Not here: the highest speed-up is {figure}. No interval lies above the ideal.",
+        figure=figure,
+        lead=f"No interval lies above the ideal: the highest speed-up is {figure}.",
+    )
 
 
 def nodes_or_processes(evidence: Evidence) -> Verdict:
@@ -102,14 +111,6 @@ def _hosts_verdict(fastest: str, ratios: dict[str, Interval], points: list[Point
     )
 
 
-def allreduce_instead(evidence: Evidence) -> Verdict:
-    """mpi-allreduce against mpi-reduce-broadcast at the most ranks that have both."""
-    effect = _effect(evidence, "run.strategy", "mpi-allreduce")
-    if effect is None or effect.time_pct is None:
-        return open_still("The point with mpi-allreduce is missing. It needs mpiexec and more than one rank.")
-    return _effect_verdict(evidence, effect, "It pays", "It costs time", "of the published exchange's time")
-
-
 def partial_reads(evidence: Evidence) -> Verdict:
     """Time to load, of reading parts against reading all."""
     whole = next((point for point in evidence.points if point.point.data.read == "whole" and point.load_s), None)
@@ -119,15 +120,16 @@ def partial_reads(evidence: Evidence) -> Verdict:
     figure = f"{duration_text(parts.load_s.median)} against {duration_text(whole.load_s.median)}"
     if whole.load_s.coverage is None:
         return open_still(f"Reading parts took {figure}. {few_repeats(whole.load_s.n)}", figure)
-    apart = parts.load_s.high < whole.load_s.low or whole.load_s.high < parts.load_s.low
-    word = "saves" if parts.load_s.median < whole.load_s.median else "costs"
+    called = {"more": "Reading parts costs time", "less": "Reading parts saves time", "": "They cannot be told apart"}
+    word = called[apart(parts.load_s, whole.load_s)]
     total = percent_text(whole.load_s.median / whole.total_s.median) if whole.total_s else "–"
-    first = f"Reading parts {word} time: {figure}." if apart else f"They cannot be told apart: {figure}."
-    return Verdict(text=f"{first} Reading all of it is {total} of a run.", figure=figure)
+    lead = f"Reading parts takes {figure} for reading all of it"
+    lead += "." if word.startswith("Reading") else ", which cannot be told apart."
+    return Verdict(text=f"{word}: {figure}. Reading all of it is {total} of a run.", figure=figure, lead=lead)
 
 
 def gpu(evidence: Evidence) -> Verdict:
-    """CPU ranks that are as fast as one GPU, where a study has both."""
+    """The fewest CPU ranks whose run is over as soon as one GPU's, by total times, where a study has both."""
     machine = evidence.results.machine
     kinds = {point.point.device for point in evidence.points}
     if machine is None or not machine.gpus or not {"cpu", "cuda"} <= kinds:
@@ -135,18 +137,28 @@ def gpu(evidence: Evidence) -> Verdict:
             "It takes a machine with a GPU: there is none in these results. "
             "Where there is one: paceline study mnist-mpi --set run.device=cpu,cuda"
         )
-    best = {kind: _soonest(point for point in evidence.points if point.point.device == kind) for kind in kinds}
-    cpu, cuda = best["cpu"], best["cuda"]
-    if cpu is None or cuda is None or cpu.epoch_s is None or cuda.epoch_s is None:
-        return open_still("No epoch was timed on both kinds. Run the study to its end.")
-    ratio = cpu.epoch_s.median / cuda.epoch_s.median
-    figure = f"{ratio:.2f} times as long on {counted(cpu.point.ranks, 'CPU rank')}"
-    return Verdict(text=f"An epoch takes {figure} as on the GPU. Both are medians of timed epochs.", figure=figure)
+    cuda = min(_totals(evidence, "cuda"), key=lambda timed: timed[1].point.ranks, default=None)
+    cpus = _totals(evidence, "cpu")
+    if cuda is None or not cpus:
+        return open_still("No run has a total time on both kinds. Run the study to its end.")
+    gpu_s = cuda[0]
+    # Ranks that cannot be told apart from the GPU are as soon over.
+    enough = [timed for timed in cpus if apart(timed[0], gpu_s) != "more"]
+    soonest = min(cpus, key=lambda timed: timed[0].median)
+    total_s, point = min(enough, key=lambda timed: timed[1].point.ranks) if enough else soonest
+    ranks = counted(point.point.ranks, "CPU rank")
+    figure = ranks if enough else f"more than {ranks}"
+    times = f"{span_text(total_s, ' s')} in all on {ranks}, {span_text(gpu_s, ' s')} on the GPU"
+    if total_s.coverage is None or gpu_s.coverage is None:
+        return open_still(f"{times}. {few_repeats(min(total_s.n, gpu_s.n))}", times)
+    note = shared_cores(point) or "Both are medians of whole runs."
+    return Verdict(text=f"It is worth {figure}: {times}. {note}", figure=figure)
 
 
-def _soonest(points: Iterable[PointResult]) -> PointResult | None:
-    timed = [(point.epoch_s.median, index, point) for index, point in enumerate(points) if point.epoch_s is not None]
-    return min(timed)[2] if timed else None
+def _totals(evidence: Evidence, device: str) -> list[tuple[Interval, PointResult]]:
+    """Total times of the points on a kind of device."""
+    points = [point for point in evidence.points if point.point.device == device]
+    return [(point.total_s, point) for point in points if point.total_s is not None]
 
 
 def v100_equals_t4(evidence: Evidence) -> Verdict:
@@ -157,83 +169,3 @@ def v100_equals_t4(evidence: Evidence) -> Verdict:
         f"It takes machines with a T4 and with a V100, and {here}. "
         "The input-wait row of the ledger on either would show whether they waited for images."
     )
-
-
-def more_cores_slower(evidence: Evidence) -> Verdict:
-    """Time with more threads in per cent of one's."""
-    found = [e for e in evidence.results.effects if e.factor == "run.threads" and not e.is_baseline and e.time_pct]
-    if not found:
-        left = [item for item in evidence.results.not_run if "run.threads" in item.settings]
-        why = left[0].reason if left else "Points with more threads are missing."
-        return open_still(f"{why} A machine with more cores would show it.")
-    figure = "; ".join(f"{e.value} threads {span_text(e.time_pct.interval, ' %')}" for e in found if e.time_pct)
-    points = [p for p in evidence.points if p.point_id in {e.point_id for e in found}]
-    if all(effect.time_pct and effect.time_pct.p is None for effect in found):
-        return open_still(f"In % of one thread's time: {figure}. {few_repeats(min(p.runs for p in points))}", figure)
-    slower = [e for e in found if e.time_pct and e.time_pct.real and e.time_pct.interval.median > 100]
-    faster = [e for e in found if e.time_pct and e.time_pct.real and e.time_pct.interval.median < 100]
-    word = "It is so" if slower and not faster else "It pays" if faster and not slower else "It depends"
-    word = word if slower or faster else "No difference can be shown"
-    note = shared_cores(*points) or "Layers this small are over before a second thread is awake."
-    return Verdict(text=f"{word}: in % of one thread's time, {figure}. {note}", figure=figure)
-
-
-def cloud_faster(evidence: Evidence) -> Verdict:
-    """What was changed one at a time and made a difference, the largest first."""
-    effects = [e for e in evidence.results.effects if not e.is_baseline and e.time_pct and e.factor in _NAMES]
-    if not effects:
-        return open_still("No point differs from the baseline in one thing alone. Run it to its end.")
-    ordered = sorted(effects, key=lambda effect: _percent(effect).median)
-    figure = "; ".join(f"{_NAMES[e.factor]} {e.value}: {span_text(_percent(e), ' %')}" for e in ordered)
-    if all(effect.time_pct and effect.time_pct.p is None for effect in ordered):
-        return open_still(f"In % of the baseline's time: {figure}. {few_repeats(_percent(ordered[0]).n)}", figure)
-    faster = [e for e in ordered if e.time_pct and e.time_pct.real and _percent(e).median < 100]
-    slower = [e for e in ordered if e.time_pct and e.time_pct.real and _percent(e).median > 100]
-    named = ", ".join(dict.fromkeys(_NAMES[e.factor] for e in faster)) or "nothing"
-    cost = ", ".join(dict.fromkeys(_NAMES[e.factor] for e in slower)) or "nothing"
-    return Verdict(
-        text=f"Changed alone, {named} made it faster, {cost} made it slower. In % of the baseline's time: {figure}.",
-        figure=figure,
-    )
-
-
-def checkpoint_cost(evidence: Evidence) -> Verdict:
-    """The point that writes checkpoints against the one that does not."""
-    effect = next(
-        (e for e in evidence.results.effects if e.factor == "train.checkpoint_every" and not e.is_baseline), None
-    )
-    if effect is None or effect.time_pct is None:
-        return open_still("A point with checkpoints and one without are needed. Run the study to its end.")
-    point = next(each for each in evidence.points if each.point_id == effect.point_id)
-    kinds = point.ledger_s or {}
-    written, whole = kinds.get("checkpoint"), sum(value for value in kinds.values() if value is not None)
-    share = f"the ledger's checkpoint row has {percent_text(written / whole)} of the run" if written and whole else ""
-    word = "Checkpoints make it faster", "Checkpoints cost time"
-    verdict = _effect_verdict(evidence, effect, *word, f"of the time without, one every {effect.value} steps")
-    first, _, rest = verdict.text.partition(". ")
-    return Verdict(
-        text=f"{first.rstrip('.')}; {share}. {rest}".rstrip() if share else verdict.text,
-        figure=verdict.figure,
-        answered=verdict.answered,
-    )
-
-
-def _effect(evidence: Evidence, path: str, value: str) -> Effect | None:
-    return next((each for each in evidence.results.effects if each.factor == path and each.value == value), None)
-
-
-def _percent(effect: Effect) -> Interval:
-    assert effect.time_pct is not None
-    return effect.time_pct.interval
-
-
-def _effect_verdict(evidence: Evidence, effect: Effect, less: str, more: str, of_what: str) -> Verdict:
-    """One effect on the time, called by its test."""
-    assert effect.time_pct is not None
-    interval = effect.time_pct.interval
-    figure = f"{span_text(interval, ' %')} {of_what}"
-    point = [each for each in evidence.points if each.point_id == effect.point_id]
-    if effect.time_pct.p is None:
-        return open_still(f"It takes {figure}. {few_repeats(interval.n)}", figure)
-    word = (less if interval.median < 100 else more) if effect.time_pct.real else "No difference can be shown"
-    return Verdict(text=f"{word}: it takes {figure}. {shared_cores(*point)}".rstrip(), figure=figure)

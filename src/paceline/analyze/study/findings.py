@@ -134,7 +134,8 @@ def ranks_share_physical_cores(measured: Measured) -> Finding | None:
 
 def superlinear(measured: Measured) -> Finding | None:
     """Efficiencies that are above 1 beyond their interval."""
-    above = [row for row in measured.rows if row.efficiency and row.efficiency.low > SUPERLINEAR]
+    measured_often = [row for row in measured.rows if row.efficiency and row.efficiency.coverage is not None]
+    above = [row for row in measured_often if row.efficiency and row.efficiency.low > SUPERLINEAR]
     if not above:
         return None
     shown = ", ".join(f"{_label(row)}: {_interval_text(row.efficiency)}" for row in above if row.efficiency)

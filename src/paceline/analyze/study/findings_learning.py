@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from paceline.analyze.learning.faults import DEAD, DIVERGED
@@ -12,6 +13,7 @@ from paceline.units import counted, number_text
 if TYPE_CHECKING:
     from paceline.analyze.study.findings import Measured
     from paceline.records.results import PointResult
+    from paceline.records.study import Point
 
 
 def diverged(measured: Measured) -> Finding | None:
@@ -24,10 +26,19 @@ def diverged(measured: Measured) -> Finding | None:
         severity="error",
         summary=f"{counted(faults, 'run')} of {len(measured.all_runs)} diverged. {_shown(*first)}.",
         cause="Steps were too large for the loss to come down; times of such a run are real, its accuracy is not.",
-        remedy="Lower the learning rate or raise it gradually: --set train.lr=... or --set train.warmup_epochs=1; "
-        "--set train.clip_norm=1 bounds single steps.",
+        remedy=_smaller_steps([row.point for row in measured.rows], points),
         points=points,
     )
+
+
+def _smaller_steps(points: Sequence[Point], diverged: Collection[str]) -> str:
+    """What makes steps smaller, of what those that diverged do not have yet and a study of all these points accepts."""
+    ways = ["Lower the learning rate: --set train.lr=..., or find one with paceline tune lr."]
+    if any(point.train.recipe != "scale" for point in points if point.point_id in diverged):
+        ways.append("--set train.recipe=scale lets it follow the batch, with a warm-up where that raises it.")
+    if not any(point.servers for point in points):  # each sees a part of the gradient, and none its length
+        ways.append("--set train.clip_norm=1 bounds single steps.")
+    return " ".join(ways)
 
 
 def dead_network(measured: Measured) -> Finding | None:

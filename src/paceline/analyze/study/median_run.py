@@ -15,7 +15,7 @@ from paceline.analyze.run.efficiencies import Work
 from paceline.analyze.run.ledger import mean_ledger
 from paceline.analyze.study.losses import exposed_share, loop_costs_s, loop_windows
 from paceline.analyze.study.timing import throughputs, timed_from_step
-from paceline.analyze.study.traffic import message_bytes
+from paceline.analyze.study.traffic import traffic
 from paceline.errors import PacelineError
 from paceline.records.anatomy import Anatomy, RunTrace
 from paceline.records.run import Epoch, RunResult
@@ -38,8 +38,10 @@ class MedianRun:
     """Rank-seconds per sample in the timed epochs, by kind."""
     exposed_share: float | None = None
     """Fraction of the timed epochs in which ranks communicated and computed nothing."""
+    messages: float | None = None
+    """Of a rank per step in the timed epochs."""
     message_bytes: float | None = None
-    """Payload of a rank's messages per step in the timed epochs."""
+    """Their payload."""
     anatomy: Anatomy | None = None
     """None on a GPU, where the host's spans do not show it."""
     work: Work | None = None
@@ -88,10 +90,12 @@ def _loop(
         return MedianRun()
     steps = sum(epoch.step - first_step for first_step, epoch in epochs)
     costs_s = loop_costs_s(dissected.lines, windows, samples, servers=servers)
+    messages, message_bytes = traffic(traces, windows, steps)
     return MedianRun(
         costs_s=costs_s,
         exposed_share=exposed_share(costs_s),
-        message_bytes=message_bytes(traces, windows, steps),
+        messages=messages,
+        message_bytes=message_bytes,
         work=dissected.work,
         samples=samples,
     )

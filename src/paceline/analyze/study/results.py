@@ -147,6 +147,7 @@ def _row(study: Study, point: Point, runs: Sequence[RunResult], median: MedianRu
         parameters=runs[0].parameters if runs else None,
         oversubscribed=any(run.oversubscribed for run in runs),
         failure=failure,
+        messages=median.messages,
         message_bytes=median.message_bytes,
         exposed_share=median.exposed_share,
         anatomy=median.anatomy,

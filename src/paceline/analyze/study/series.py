@@ -9,18 +9,24 @@ One baseline for a group, so that strategies can be compared side by side: a sin
 nothing to exchange, is run once for all of them. Whatever changes what a step computes (data, model,
 batch, precision, optimizer) or what a rank computes it with (threads, device) makes a group of its
 own: a speed-up across that line would mix two causes, and an efficiency would count threads as ranks.
+
+What a recipe chose makes none: a warm-up, a rate's batch or a number of epochs that follows from the ranks is what the
+same recipe means there, and a study asks how the recipe scales.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 
-from paceline.records.study import Point, Study, point_label
+from paceline.records.study import Point, Study, TrainSettings, point_label
 from paceline.units import counted
 
 HOSTS, RANKS_PER_HOST = "run.hosts", "run.ranks_per_host"
+_CHOICE = re.compile(r"train\.(\w+) = ")
+"""How a line of `Point.chosen` begins where it is about a setting."""
 
 
 def series_factors(study: Study) -> tuple[str, ...]:
@@ -58,10 +64,21 @@ def baselines(points: Sequence[Point], timed: Collection[str]) -> dict[str, Poin
     return found
 
 
+def unchosen(point: Point) -> Point:
+    """The point without what its recipe chose, equal for all that differ in nothing else.
+
+    A recipe chooses what is at its default alone, so that is what the study said; epochs that a rule divides by the
+    ranks are left out of every point, because no line is about them where the only divisor is 1.
+    """
+    usual = TrainSettings()
+    keys = {found[1] for line in point.chosen if (found := _CHOICE.match(line)) and hasattr(usual, found[1])}
+    if point.train.epochs_rule != "none":
+        keys.add("epochs")
+    return replace(point, train=replace(point.train, **{key: getattr(usual, key) for key in keys}), chosen=())
+
+
 def _work(point: Point) -> str:
     """What a step computes and what a rank computes it with: equal for all points of a group."""
-    # A recipe's reasons name the ranks, and a rule may divide epochs by them: neither changes a step.
-    train = replace(point.train, epochs=None) if point.train.epochs_rule != "none" else point.train
-    means = replace(point, ranks=1, hosts=1, strategy="", launcher="", pin=True, options={}, site={})
-    alike = replace(means, train=train, chosen=())
+    given = unchosen(point)
+    alike = replace(given, ranks=1, hosts=1, strategy="", launcher="", pin=True, options={}, site={})
     return json.dumps(asdict(alike), sort_keys=True, default=str)

@@ -14,14 +14,19 @@ from paceline.records.trace import SPAN_KINDS, RankTrace
 _COLLECTIVE = SPAN_KINDS.index("collective")
 
 
-def message_bytes(traces: Sequence[RankTrace], windows: Sequence[tuple[int, int]], steps: int) -> float | None:
-    """Payload of a rank's messages per step, mean over ranks, issued within `windows` that hold `steps` steps."""
+def traffic(
+    traces: Sequence[RankTrace], windows: Sequence[tuple[int, int]], steps: int
+) -> tuple[float | None, float | None]:
+    """Messages of a rank per step and their payload in bytes, means over ranks, issued within `windows` of `steps`."""
     if not steps or not traces:
-        return None
-    total = 0
+        return None, None
+    messages = payload_bytes = 0
     for trace in traces:
         sent = (trace.kind == _COLLECTIVE) & (trace.bytes > 0)
         issued, payload = trace.start_ns[sent], trace.bytes[sent]
         for start, end in windows:
-            total += int(payload[(issued >= start) & (issued < end)].sum())
-    return total / len(traces) / steps
+            within = (issued >= start) & (issued < end)
+            messages += int(within.sum())
+            payload_bytes += int(payload[within].sum())
+    each = len(traces) * steps
+    return messages / each, payload_bytes / each

@@ -69,15 +69,25 @@ const columnRows = (heading, cells) => {
     columns.push([`${heading}${unit}, low`, ...ends.map((end) => bare(end[1]))]);
     columns.push([`${heading}${unit}, high`, ...ends.map((end) => bare(end[2]))]);
   } else if (every(besides, /^± /)) columns.push([`${heading}, ±`, ...besides.map((text) => bare(text.slice(2)))]);
+  else if (every(besides, /^[a-z]+$/)) columns.push([`${heading}, note`, ...besides]);
   else if (besides.some(Boolean)) columns.push(...columnRows(`${heading}, share`, besides.map((text) => [text, ""])));
   return columns;
+};
+// Of cells with a published figure above ours: that one, and ours with what stands beside it, or why there is none.
+const columnsOf = (heading, places) => {
+  const printed = places.map((place) => place.querySelector(".printed"));
+  if (!printed.some(Boolean)) return columnRows(heading, places.map(parts));
+  const published = printed.map((place) => parts(place));
+  const ours = places.map((place) => ["b", "small"].map((name) => tidy(place.querySelector(name)?.textContent ?? "")));
+  const here = ours.map(([figure, beside]) => (figure ? [figure, beside] : [beside, ""]));
+  return [...columnRows(`${heading}, published`, published), ...columnRows(`${heading}, here`, here)];
 };
 const tableRows = (table) => {
   const lines = [...table.tBodies[0].rows].map((row) => [...row.cells]);
   const head = [...[...table.tHead.rows].at(-1).cells].map((place) => tidy(place.textContent));
   const square = table.closest(".matrix") !== null; // its columns are its rows, and not all have room for a name
   const headings = head.map((text, n) => (square && n ? tidy(lines[n - 1][0].textContent) : text));
-  const columns = headings.flatMap((heading, n) => columnRows(heading, lines.map((line) => parts(line[n]))));
+  const columns = headings.flatMap((heading, n) => columnsOf(heading, lines.map((line) => line[n])));
   return columns[0].map((_, n) => columns.map((column) => column[n]));
 };
 

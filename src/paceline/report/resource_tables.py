@@ -1,0 +1,145 @@
+"""Resources: what the median run of each point sent, held and used, in one table.
+
+    messages, payload       its traces        per step, and × the steps of an epoch
+    memory, real, user, sys its counters      as `paceline trace` shows them for all processes together
+    energy                  meters of hosts   where they could be read
+
+What was not measured is a dash, and a footnote says why. A column without any figure is left out, but for energy: that
+there is no meter has to be known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from paceline.records.results import PointResult, StudyResults
+from paceline.report.tables import NONE, Cell, Table, key_cells, key_columns, seconds_text, word_columns
+from paceline.units import bytes_text, duration_text, number_text
+
+if TYPE_CHECKING:
+    from paceline.records.counters import CpuTime, CpuTimes
+
+_COUNTED = ("memory of a rank", "real (s)", "user (s)", "sys (s)")
+_ENERGY = "energy (J)"
+_ADDED_UP = (
+    "real is from the launch to the end of the run; user and sys are those of all its processes added up, as the "
+    "command time does, each until its last sample."
+)
+_WORTH_SAYING_S = 0.1
+"""CPU time of child processes below it is that of small tools which a library has asked something."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Used:
+    """A point with what its median run used."""
+
+    point: PointResult
+    times: CpuTimes | None
+
+    @property
+    def whole(self) -> CpuTime | None:
+        return self.times.whole if self.times else None
+
+
+def resource_table(results: StudyResults, cpu_times: Mapping[str, CpuTimes]) -> Table:
+    """One row for each point whose median run left traces or counters; without rows where none did."""
+    all_used = [_Used(point=point, times=cpu_times.get(point.point_id)) for point in results.points]
+    used = [each for each in all_used if each.point.anatomy or each.times]
+    figures = {heading: [cell(each) for each in used] for heading, cell in _CELLS.items()}
+    counted = any(each.times for each in used)
+    shown = [
+        heading
+        for heading, cells in figures.items()
+        if (heading == _ENERGY and counted) or any(cell.figure != NONE for cell in cells)
+    ]
+    return Table(
+        caption="Resources: what the median run of each point sent, held and used",
+        columns=(*key_columns(results), *shown),
+        rows=tuple(
+            (*key_cells(results, each.point), *(figures[heading][row] for heading in shown))
+            for row, each in enumerate(used)
+        ),
+        blank=tuple(heading for heading in shown if all(cell.figure == "0" for cell in figures[heading])),
+        footnotes=tuple(_notes(used, {heading: figures[heading] for heading in shown})),
+        keys=len(key_columns(results)),
+        words=word_columns(results),
+    )
+
+
+def _notes(used: Sequence[_Used], shown: Mapping[str, Sequence[Cell]]) -> Iterator[str]:
+    """How real, user and sys are meant, and why there are dashes."""
+    missing = [heading for heading, cells in shown.items() if any(cell.figure == NONE for cell in cells)]
+    if any(heading in shown for heading in ("user (s)", "sys (s)")):
+        yield _ADDED_UP
+    children_s = max((each.whole.children_s or 0.0 for each in used if each.whole), default=0.0)
+    if children_s >= _WORTH_SAYING_S:
+        yield f"Not in them: child processes that had ended, up to {duration_text(children_s)} of CPU time in a run."
+    sent = [heading for heading in missing if heading.startswith(("messages", "payload"))]
+    if sent:
+        yield f"{NONE} {_listed(sent)}: not measured: the traces of the run do not show them."
+    held = [heading for heading in missing if heading in _COUNTED]
+    if held:
+        yield f"{NONE} {_listed(held)}: not measured: the run has no such counters."
+    if _ENERGY in missing:
+        yield f"{NONE} energy: not measured: no meter of a host could be read."
+
+
+def _listed(headings: Sequence[str]) -> str:
+    return ", ".join(heading.partition(" (")[0] for heading in headings)
+
+
+def _epoch_steps(used: _Used) -> int | None:
+    """Steps of a whole epoch of the median run, of its first phase; None where it has none."""
+    curve = next((curve for curve in used.point.curves if curve.run == used.point.median_run), None)
+    epochs = curve.epochs if curve else ()
+    ended_at = {0: 0} | {epoch.epoch: epoch.step for epoch in epochs}
+    steps = (e.step - ended_at[e.epoch - 1] for e in epochs if e.whole and e.epoch - 1 in ended_at)
+    return next(steps, None)
+
+
+def _per_epoch(per_step: float | None, used: _Used) -> float | None:
+    steps = _epoch_steps(used)
+    return None if per_step is None or steps is None else per_step * steps
+
+
+def _seconds_cell(value_s: float | None) -> Cell:
+    return Cell(NONE if value_s is None else seconds_text(value_s))
+
+
+def _bytes_cell(value: float | None) -> Cell:
+    return Cell("0" if value == 0 else bytes_text(value))
+
+
+def _energy_cell(used: _Used) -> Cell:
+    """Joules of all hosts that have a meter, and how many of them have one where not all do."""
+    hosts = [
+        [joules for joules in (host.package_j, host.memory_j, host.gpu_j) if joules is not None]
+        for host in (used.times.energy if used.times else ())
+    ]
+    metered = [joules for joules in hosts if joules]
+    if not metered:
+        return Cell(NONE)
+    there = 1 if used.point.emulated else len(used.point.point.ranks_on_hosts)
+    beside = f"{len(metered)} of {there} hosts" if len(metered) < there else ""
+    return Cell(number_text(math.fsum(joules for host in metered for joules in host)), beside)
+
+
+def _of_whole(name: str, cell: Callable[[float | None], Cell]) -> Callable[[_Used], Cell]:
+    return lambda used: cell(getattr(used.whole, name) if used.whole else None)
+
+
+_CELLS: dict[str, Callable[[_Used], Cell]] = {
+    "messages per step": lambda used: Cell(number_text(used.point.messages)),
+    "messages per epoch": lambda used: Cell(number_text(_per_epoch(used.point.messages, used))),
+    "payload per step": lambda used: _bytes_cell(used.point.message_bytes),
+    "payload per epoch": lambda used: _bytes_cell(_per_epoch(used.point.message_bytes, used)),
+    "memory of a rank": _of_whole("peak_bytes", _bytes_cell),
+    "GPU memory of a rank": _of_whole("gpu_peak_bytes", _bytes_cell),
+    "real (s)": _of_whole("real_s", _seconds_cell),
+    "user (s)": _of_whole("user_s", _seconds_cell),
+    "sys (s)": _of_whole("system_s", _seconds_cell),
+    _ENERGY: _energy_cell,
+}
