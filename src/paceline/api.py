@@ -365,11 +365,13 @@ def rebuild(
 def _with_published(results: StudyResults, cpu_times: Mapping[str, CpuTimes]) -> StudyResults:
     """The results with the published study that theirs names, cell by cell."""
     from paceline.analyze.published.beside import beside
+    from paceline.studies.departures import departures
     from paceline.studies.published_tables import published_names, published_study
 
     if results.study.published not in published_names():  # of a folder that another version has made
         return results
-    return replace(results, published=beside(published_study(results.study.published), results, cpu_times))
+    found = beside(published_study(results.study.published), results, cpu_times)
+    return replace(results, published=replace(found, departures=departures(results.study)))
 
 
 def _analyzed(

@@ -176,12 +176,13 @@ def open_study(loaded: LoadedStudy, folder: Path, console: Console) -> None:
 
 
 def _chosen(study: Study) -> tuple[str, ...]:
-    """What the recipes of its points choose, and why."""
+    """What the recipes choose for the points that are run, and why."""
     from paceline.records.choices import choice_lines
     from paceline.records.study import point_label
     from paceline.studies.expand import expand
+    from paceline.studies.fits import held_by_cores
 
-    points = expand(study, data_digest="", model_digest="")
+    points = held_by_cores(study, expand(study, data_digest="", model_digest=""))
     return choice_lines((point_label(point, study.vary), point.chosen) for point in points)
 
 

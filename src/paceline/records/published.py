@@ -192,3 +192,5 @@ class Beside:
     tables: tuple[TableBeside, ...]
     contradictions: tuple[Contradiction, ...]
     answers: tuple[Answer, ...]
+    departures: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Path of a setting that is not as the shipped study has it -> what it is here, and there."""

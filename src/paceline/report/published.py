@@ -102,31 +102,14 @@ def _about(beside: Beside, results: StudyResults) -> tuple[Fact, ...]:
 
 def _differs(beside: Beside, results: StudyResults) -> str:
     """Hardware, size and what was overridden, in a sentence or two."""
-    study, constants = results.study, {k: v for found in beside.tables for k, v in found.table.constants.items()}
-    smaller = [f"{path} {_setting(results, path)} ({was or 'all'})" for path, was in study.full.items()]
-    changed = [
-        f"{path} {here} ({constants[key]})"
-        for key, path in {"train_samples": "data.train_samples", "epochs": "train.epochs"}.items()
-        if key in constants
-        and path not in study.full
-        and (here := _setting(results, path)) not in _alike(constants[key])
+    smaller = [f"{path} {_setting(results, path)} ({was or 'all'})" for path, was in results.study.full.items()]
+    changed = [f"{path} {here or 'open'} ({there or 'open'})" for path, (here, there) in beside.departures.items()]
+    said = [
+        "Hardware and software are others, so times are to be read within our own rows, not against print.",
+        f"At the small size, with the full one's in brackets: {', '.join(smaller)}." if smaller else "",
+        f"Changed for this run, with what the study has in brackets: {', '.join(changed)}." if changed else "",
     ]
-    return " ".join(
-        (
-            "Hardware and software are others, so times are to be read within our own rows, not against print.",
-            *((f"At the small size, with the full one's in brackets: {', '.join(smaller)}.",) if smaller else ()),
-            *(
-                (f"Changed for this run, with what was published in brackets: {', '.join(changed)}.",)
-                if changed
-                else ()
-            ),
-        )
-    )
-
-
-def _alike(printed: float | int) -> tuple[str, str]:
-    """How a setting reads that is as published: the same, or left open, which is all there are."""
-    return str(printed), NONE
+    return " ".join(filter(None, said))
 
 
 def _setting(results: StudyResults, path: str) -> str:

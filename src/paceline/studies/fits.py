@@ -36,7 +36,7 @@ def held(
     """
     if study.fits != MACHINE:
         return tuple(points), ()
-    usable = machine.usable_count(len(machine.processors()), machine.cgroup_limits().cpus) if cores is None else cores
+    usable = _cores() if cores is None else cores
     reasons = [beyond(study, point, usable) or _refusal(launcher(point), point) for point in points]
     kept = tuple(point for point, reason in zip(points, reasons, strict=True) if not reason)
     if not kept:
@@ -46,6 +46,15 @@ def held(
             next="Give fewer ranks or hosts: --ranks 1,2 --hosts 1",
         )
     return kept, tuple(not_run(study, p, reason) for p, reason in zip(points, reasons, strict=True) if reason)
+
+
+def held_by_cores(study: Study, points: Sequence[Point]) -> list[Point]:
+    """The points that cores and hosts at hand can hold, whatever a launcher will say to them; without fits, all."""
+    return [point for point in points if study.fits != MACHINE or not beyond(study, point, _cores())]
+
+
+def _cores() -> int:
+    return machine.usable_count(len(machine.processors()), machine.cgroup_limits().cpus)
 
 
 def not_run(study: Study, point: Point, reason: str) -> NotRun:

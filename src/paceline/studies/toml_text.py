@@ -35,6 +35,12 @@ def study_toml(study: Study) -> str:
     return "\n".join([*lines, *(["", "[small]", *small] if small else [])]) + "\n"
 
 
+def settings_text(study: Study) -> dict[str, str]:
+    """Path -> value as TOML, at the size that is run, of all that changes what is computed; empty where it is open."""
+    paths = ((section, key, value) for section in _SECTIONS[:-1] for key, value in _values(study, section, ()).items())
+    return {f"{section}.{key}": _text(value) for section, key, value in paths}
+
+
 def _values(study: Study, section: str, varied: Sequence[str]) -> dict[str, object]:
     """What a section has to say, its factors in the order of the study; None where it is left open."""
     settings = getattr(study, section)

@@ -11,6 +11,7 @@ import pytest
 import published_samples
 import report_samples
 from paceline.records.published import OurCell
+from paceline.records.results import StudyResults
 from paceline.report import html, text
 from paceline.report.json_view import json_object
 from paceline.report.model import report_model
@@ -61,12 +62,14 @@ def test_what_differs_is_said() -> None:
 
 def test_what_was_overridden_is_said_too() -> None:
     results = published_samples.usual("mnist-mpi")
-    study = replace(results.study, full={})
-    told = {fact.label: fact.text for fact in shown_published(replace(results, study=study)).about}["What differs"]
-    assert "data.train_samples 12800 (60000), train.epochs 3 (5)" in told
-    whole = replace(study, data=replace(study.data, train_samples=None), train=replace(study.train, epochs=5))
-    told = {fact.label: fact.text for fact in shown_published(replace(results, study=whole)).about}["What differs"]
-    assert "brackets" not in told
+    assert results.published is not None and "Changed for this run" not in _differs(results)
+    departures = {"data.dataset": ('"images:own"', '"mnist"'), "train.steps": ("9", "")}
+    told = _differs(replace(results, published=replace(results.published, departures=departures)))
+    assert told.endswith('the study has in brackets: data.dataset "images:own" ("mnist"), train.steps 9 (open).')
+
+
+def _differs(results: StudyResults) -> str:
+    return {fact.label: fact.text for fact in shown_published(results).about}["What differs"]
 
 
 def test_a_study_that_names_none_shows_none() -> None:

@@ -134,8 +134,7 @@ def epochs_to_stable(evidence: Evidence) -> Verdict:
     (few, first), (many, last) = stable[0], stable[-1]
     figure = f"{_stable_text(first)} on {few.point.ranks}, {_stable_text(last)} on {many.point.ranks} ranks"
     assert first.epoch is not None and last.epoch is not None
-    apart = (first.high or first.epochs) < (last.low or 1) or (last.high or last.epochs) < (first.low or 1)
-    if not apart:
+    if not (_before(first, last) or _before(last, first)):
         return Verdict(
             text=f"Not that it could be shown: {figure}. The intervals overlap, which a reading by eye does not say.",
             figure=figure,
@@ -168,9 +167,13 @@ def _stable(evidence: Evidence) -> list[tuple[PointResult, Stable]]:
     return [(point, stable) for point, stable in found if stable.epoch is not None]
 
 
+def _before(one: Stable, other: Stable) -> bool:
+    """Whether an interval ends before the other begins; one that is open, since it may still rise, never does."""
+    return one.high is not None and one.high < (other.low or 1)
+
+
 def _stable_text(stable: Stable) -> str:
-    high = stable.epochs if stable.high is None else stable.high
-    return f"epoch {stable.epoch} [{stable.low or 1}, {high}]"
+    return f"epoch {stable.epoch} [{stable.low or 1}, {'–' if stable.high is None else stable.high}]"
 
 
 def _why_unstable(evidence: Evidence) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from paceline.analyze.published.evidence import Evidence, Verdict, accuracy_text, few_repeats, open_still
 from paceline.analyze.published.matching import setting
+from paceline.analyze.study.stats import FEWEST_FOR_INTERVAL
 from paceline.records.results import PointResult
 from paceline.units import counted
 
@@ -100,6 +101,8 @@ def too_complex(evidence: Evidence) -> Verdict:
     assert first is not None
     train, test = sum(ends) / len(ends), first.mean
     figure = f"{train * 100:.1f} % in training, {test * 100:.1f} % in the test"
+    if len(ends) < FEWEST_FOR_INTERVAL:
+        return open_still(f"It is at {figure}. {few_repeats(len(ends))}", figure)
     if train - test > 0.05:
         return Verdict(
             text=f"It overfits: {figure}. Fewer parameters, or more images, would bring the two together.",

@@ -13,7 +13,7 @@ from paceline.analyze.published.beside import beside
 from paceline.records.counters import CpuTime, CpuTimes
 from paceline.records.given import Complaint
 from paceline.records.published import Answer
-from paceline.records.results import StudyResults
+from paceline.records.results import PointResult, StudyResults
 from paceline.records.study import Point
 from paceline.studies.load import load_study, shipped_studies
 from paceline.studies.published_tables import published_names, published_study
@@ -249,6 +249,28 @@ def test_stable_and_overfitting() -> None:
     assert answer(results, "which-size-first").figure.startswith("8 ranks after")
     whole = answer(published_samples.usual("fashion-sequential"), "overfitting")
     assert whole.answered and whole.verdict.startswith("Not within 5 epochs")
+
+
+def test_an_open_interval_of_epochs_to_stable_is_never_before_another() -> None:
+    results = published_samples.results_of("caltech256-gpus", cores=4)
+    spans = iter([(4, 5), (8, 9), (12, None)])
+    closed = replace(results, points=tuple(_stable_within(point, *next(spans)) for point in results.points))
+    found = _stable_answer(closed)
+    assert found.verdict.startswith("More ranks need more epochs") and "[12, –]" in found.figure
+    spans = iter([(4, None), (8, 9), (12, None)])
+    open_end = replace(results, points=tuple(_stable_within(point, *next(spans)) for point in results.points))
+    assert "Not that it could be shown" in _stable_answer(open_end).verdict
+
+
+def _stable_answer(results: StudyResults) -> Answer:
+    found = beside(published_study("caltech256-gpus"), results, {})
+    return next(one for one in found.answers if one.question.name == "epochs-to-stable-vs-ranks")
+
+
+def _stable_within(point: PointResult, low: int, high: int | None) -> PointResult:
+    assert point.learning is not None and point.learning.stable is not None
+    stable = replace(point.learning.stable, epoch=low, low=low, high=high)
+    return replace(point, learning=replace(point.learning, stable=stable))
 
 
 def test_resources() -> None:
