@@ -73,7 +73,11 @@ def test_a_fall_with_ranks_at_the_same_batch_does_not_blame_the_batch(point) -> 
     assert found is not None and "rounding alone" in found.cause and "sync_batchnorm" in found.remedy
     divided = replace(four, train=replace(four.train, epochs_rule="divide-by-ranks"))
     found = accuracy_falls(measured(row(one), row(divided), checks=(fallen(divided, one),)))
-    assert found is not None and "fewer epochs" in found.cause
+    assert found is not None and "fewer epochs" in found.cause and "batch" not in found.cause
+    both = replace(divided, train=replace(divided.train, batch_global=4 * one.batch_global))
+    found = accuracy_falls(measured(row(one), row(both), checks=(fallen(both, one),)))
+    assert found is not None and "fewer epochs" in found.cause and "4.00 times as large besides" in found.cause
+    assert "train.epochs_rule=none" in found.remedy
 
 
 def test_a_fall_with_another_strategy_names_it(point) -> None:

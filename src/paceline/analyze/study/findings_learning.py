@@ -89,16 +89,18 @@ def _why_it_falls(measured: Measured, check: AccuracyCheck) -> tuple[str, str]:
     rows = {row.point_id: row for row in measured.rows}
     own, other = rows[check.point_id].point, rows[check.against].point
     more_ranks = own.ranks > other.ranks
-    if check.batch_ratio is not None and check.batch_ratio > 1:
-        steps = "fewer steps in the same epochs, each with less noise"
-        cause = f"Its global batch is {number_text(check.batch_ratio)} times as large: {steps}."
+    ratio = check.batch_ratio if check.batch_ratio is not None and check.batch_ratio > 1 else None
+    larger = f"Its global batch is {number_text(ratio)} times as large"
+    if own.train.epochs_rule != "none" and more_ranks:
+        cause = "It trains for fewer epochs, because they are divided by the ranks."
+        return f"{cause} {larger} besides." if ratio else cause, "Keep the epochs first: --set train.epochs_rule=none."
+    if ratio:
+        cause = f"{larger}: fewer steps in the same epochs, each with less noise."
         if own.train.recipe != "scale":
             if own.train.lr_rule == "none":
                 cause += " The learning rate is the same for both."
             return cause, "Let the rate follow the batch: --set train.recipe=scale."
         return cause, "Train for more epochs, or look for a better rate with paceline tune lr."
-    if own.train.epochs_rule != "none" and more_ranks:
-        return "It trains for fewer epochs, because they are divided by the ranks.", "--set train.epochs_rule=none."
     if own.strategy != other.strategy:
         cause = f"The batch is the same, the strategy is not: {own.strategy} against {other.strategy}."
         return cause, "Strategies that average seldom or lose digits change what is learned: compare with ddp."
