@@ -228,6 +228,7 @@ def seen_collectives(rank: int, size: int, *, folder: str, data: str, settings: 
         for i in range(len(trace))
         if trace.kind[i] == COLLECTIVE
     ]
+    rows.sort(key=lambda row: row[2])  # written as they ended, and two under way may end in either order
     shapes = [tuple(p.shape) for p in me.model.parameters()]
     return {"rows": rows, "grad_bytes": grad_bytes, "shapes": shapes, "steps": me.step}
 
