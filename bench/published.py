@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from paceline import api
 from paceline.report.paper.markdown import escaped, table_text
 from paceline.report.published import ShownAnswer
+from paceline.report.tables import Table
 from paceline.studies.collect import collect
 from paceline.studies.load import load_study, shipped_studies
 from paceline.units import duration_text
@@ -24,57 +26,64 @@ ROOT = Path(__file__).parents[1]
 
 
 def published() -> tuple[str, ...]:
-    """The shipped studies that name a published one."""
-    return tuple(study.name for study in shipped_studies() if load_study(study.name).study.published)
+    """The shipped studies that repeat a published one: those that have a small size."""
+    loaded = (load_study(shipped.name).study for shipped in shipped_studies())
+    return tuple(study.name for study in loaded if study.published and study.size)
 
 
 def run(name: str, overrides: list[str]) -> Path:
     """The folder of a study that is run to its end."""
     folder = Path("runs") / name
-    words = [word for override in overrides for word in ("--set", override)]
-    subprocess.run(
-        [sys.executable, "-m", "paceline", "study", name, "--out", str(folder), *words], cwd=ROOT, check=True
-    )
+    words = ["paceline", "study", name, "--out", str(folder), *_set(overrides)]
+    subprocess.run([sys.executable, "-m", *words], cwd=ROOT, check=True)
     return ROOT / folder
 
 
-def page(name: str, folder: Path) -> str:
+def page(name: str, folder: Path, overrides: list[str]) -> str:
     """What came of a study, as Markdown."""
-    return "\n\n".join(_parts(name, folder)) + "\n"
+    command = shlex.join(["paceline", "study", name, *_set(overrides)])
+    return "\n\n".join(_parts(name, folder, command)) + "\n"
 
 
-def _parts(name: str, folder: Path) -> Iterator[str]:
+def _set(overrides: list[str]) -> list[str]:
+    return [word for override in overrides for word in ("--set", override)]
+
+
+def _parts(name: str, folder: Path, command: str) -> Iterator[str]:
     found = api.open_results(folder)
     report, shown = found.model, found.model.published
     runs = [run.result for run in collect(folder).runs]
     of = found.results.study.published
     yield f"# Results of {name}"
     yield (
-        f"Made by `paceline study {name}` on {datetime.date.today().isoformat()}, in "
+        f"Made by `{command}` on {datetime.date.today().isoformat()}, in "
         f"{duration_text(sum(run.wall_s for run in runs))}. Written by `python -m bench.published`; "
         f"what was published, and what it left open: [{of}](../published/{of}.md)."
     )
     yield f"*{escaped(report.question)}* **{escaped(report.verdict)}**"
     if report.remarks:
         yield escaped(" ".join(report.remarks))
-    for table in shown.tables:
-        yield f"## {escaped(table.caption)}"
-        yield table_text(table)
+    yield from _tables(shown.tables)
     if shown.disagreements:
         yield "## What disagrees in print"
         yield "\n".join(f"- {escaped(text)}" for text in shown.disagreements)
     yield "## Open questions"
     yield "\n\n".join(map(_answer, shown.answers))
-    for table in (report.figures, report.effects, report.extras, report.phases, report.accuracies, report.learning):
-        if table.rows:
-            yield f"## {escaped(table.caption)}"
-            yield table_text(table)
+    others = (report.figures, report.effects, report.extras, report.phases, report.accuracies, report.learning)
+    yield from _tables((*others, report.resources))
     if report.findings:
         yield "## Findings"
         yield "\n".join(f"- **{each.severity}:** {escaped(each.summary)}" for each in report.findings)
     yield "## Machine and protocol"
     facts = (*shown.about, *report.machine, *report.protocol)
     yield "\n".join(f"- **{escaped(fact.label)}:** {escaped(fact.text)}" for fact in facts)
+
+
+def _tables(tables: Iterable[Table]) -> Iterator[str]:
+    for table in tables:
+        if table.rows:
+            yield f"## {escaped(table.caption)}"
+            yield table_text(table)
 
 
 def _answer(answer: ShownAnswer) -> str:
@@ -88,7 +97,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write docs/results/NAME.md")
     given = parser.parse_args()
     for name in given.names or published():
-        text = page(name, run(name, given.set))
+        text = page(name, run(name, given.set), given.set)
         if given.write:
             (ROOT / "docs" / "results" / f"{name}.md").write_text(text, encoding="utf-8")
         else:

@@ -50,7 +50,8 @@ def held(
 
 def held_by_cores(study: Study, points: Sequence[Point]) -> list[Point]:
     """The points that cores and hosts at hand can hold, whatever a launcher will say to them; without fits, all."""
-    return [point for point in points if study.fits != MACHINE or not beyond(study, point, _cores())]
+    cores = _cores()
+    return [point for point in points if study.fits != MACHINE or not beyond(study, point, cores)]
 
 
 def _cores() -> int:
