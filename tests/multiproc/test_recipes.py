@@ -109,6 +109,20 @@ def test_a_step_in_parts_is_the_step_itself(groups, digits_folder, tmp_path, siz
     assert losses[1] != losses[0], "the same to the last bit, so it was not split"
 
 
+@pytest.mark.parametrize(("size", "strategy"), [(1, "ddp"), (2, "flat"), (4, "ddp")])
+def test_mixed_precision_follows_float32(groups, digits_folder, tmp_path, size, strategy):
+    losses = []
+    for precision in ("float32", "bfloat16"):
+        settings = gate.learning("adam", gate.UNEVEN)
+        settings = {**settings, "strategy": strategy, "train": {**settings["train"], "precision": precision}}
+        settings = gate.with_model(tmp_path, gate.SMALL, settings)
+        answers = groups[size].run("train", folder=str(tmp_path / precision), data=digits_folder, settings=settings)
+        losses.append(answers[0]["losses"])
+        assert len({answer["weights"] for answer in answers}) == 1, "ranks ended with different bits"
+    assert losses[1][:30] == pytest.approx(losses[0][:30], rel=0.05)
+    assert losses[1] != losses[0], "the same to the last bit, so nothing was mixed"
+
+
 def test_ddp_sends_once_for_all_parts_of_a_step(groups, digits_folder, tmp_path):
     settings = {"data": {"train_samples": 400}, "train": {"batch_global": 40, "precision": "float32", "accumulate": 4}}
     for answer in groups[2].run("seen_collectives", folder=str(tmp_path), data=digits_folder, settings=settings):

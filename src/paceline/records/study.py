@@ -109,7 +109,7 @@ class TrainSettings:
     checkpoint_every: int = 0
     """Steps between two checkpoints; 0 writes none, because a short run is sooner repeated."""
     precision: str = "float32"
-    """float32, or float64 where the order of summation matters."""
+    """float32; bfloat16 (mixed: weights and messages stay float32); float64 where the order of summation matters."""
     recipe: str = ""
     """scale (what keeps accuracy at this size, chosen and said), as-published (what the reports did), or as given."""
     lr_rule: str = "none"

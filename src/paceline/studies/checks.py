@@ -226,7 +226,7 @@ def _train(train: TrainSettings) -> Iterator[Problem]:
         yield from _least(f"train.{key}", getattr(train, key), 1)
     yield from _least("train.seed", train.seed, 0, MAX_SEED)
     yield from _least("train.checkpoint_every", train.checkpoint_every, 0)
-    yield from _one_of("train.precision", train.precision, ("float32", "float64"))
+    yield from _one_of("train.precision", train.precision, ("float32", "float64", "bfloat16"))
     yield from _exactly_one(train, "batch_global", "batch_per_rank", "the samples of one optimizer step")
     yield from _exactly_one(train, "epochs", "steps", "how long to train")
 

@@ -17,7 +17,8 @@ from paceline.train.batches import Samples
 from paceline.train.group import choose_device
 from paceline.train.models.build import build_model
 from paceline.train.optim.build import build_optimizer
-from paceline.train.session import DTYPES, scaling
+from paceline.train.precision import WEIGHTS, lay_out
+from paceline.train.session import scaling
 
 _WARM_UP, _STEPS = 3, 20
 _FEWEST = 2
@@ -30,7 +31,7 @@ _ENOUGH_S = 3.0
 def sample_s(manifest: Manifest) -> float:
     """Seconds of one rank for one sample, forward to optimizer step, over a few steps of a manifest's model."""
     point, held = manifest.point, open_dataset(Path(manifest.data_folder))
-    dataset, device, dtype = held.dataset, choose_device(point.device, 0), DTYPES[point.train.precision]
+    dataset, device, dtype = held.dataset, choose_device(point.device, 0), WEIGHTS[point.train.precision]
     model = build_model(
         point.model.name,
         point.model.options,
@@ -38,8 +39,7 @@ def sample_s(manifest: Manifest) -> float:
         classes=dataset.classes,
         model_file=Path(manifest.model_file) if manifest.model_file else None,
     )
-    model.to(device=device, dtype=dtype)
-    model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]  its stub lacks this overload
+    lay_out(model, point.train, device)
     mean, std = scaling(dataset, pixels=getattr(model, "wants_pixels", False))
     samples = Samples(held.train_images, held.train_labels, mean=mean, std=std, device=device, dtype=dtype)
     optimizer = build_optimizer(point.train, model.parameters())

@@ -45,11 +45,10 @@ from paceline.train.parallel.batchnorm import synchronise
 from paceline.train.parallel.coordinator import Coordinator
 from paceline.train.parallel.parameter_server import server_of
 from paceline.train.phases import Phase, make_ready, planned
+from paceline.train.precision import WEIGHTS, lay_out
 from paceline.train.rank import Rank
 from paceline.train.reading import Holding, hold, in_shares, make_batches, read_bytes
 from paceline.train.resume import resume
-
-DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
 def scaling(dataset: Dataset, *, pixels: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -187,9 +186,8 @@ class Session:
         self._network = dict(getattr(model, "facts", {}))
         if point.train.initialiser == "keras":
             start_as_keras(model)
-        model.to(device=self._device, dtype=DTYPES[point.train.precision])
-        model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]  its stub lacks this overload
         learner = make_ready(model, point)
+        lay_out(model, point.train, self._device)
         attendance = synchronise(model, self._recorder) if point.train.sync_batchnorm and point.ranks > 1 else None
         own = self._samples(held.train_images, held.train_labels, dataset)
         batches = make_batches(own, held.parts, point, manifest.seed, identity.rank, dataset.mean)
@@ -245,7 +243,7 @@ class Session:
 
     def _samples(self, images: np.ndarray, labels: np.ndarray, dataset: Dataset) -> Samples:
         """Images as the model wants them."""
-        dtype = DTYPES[self._manifest.point.train.precision]
+        dtype = WEIGHTS[self._manifest.point.train.precision]
         mean, std = scaling(dataset, pixels=self._wants_pixels)
         return Samples(images, labels, mean=mean, std=std, device=self._device, dtype=dtype)
 

@@ -95,7 +95,7 @@ def test_what_else_stands_in_model_is_an_option(tmp_path: Path) -> None:
         ("train", "seed = -1", "train.seed = -1: must be from 0 to 2147483648."),
         ("train", "seed = 2147483647", "the last of 5 repeats would have a seed above 2147483648"),
         ("train", "checkpoint_every = -1", "train.checkpoint_every = -1: must be 0 or more."),
-        ("train", 'precision = "half"', 'train.precision = "half": must be "float32" or "float64".'),
+        ("train", 'precision = "half"', 'train.precision = "half": must be "float32" or "float64" or "bfloat16".'),
         ("train", 'optimizer = "adm"', 'Did you mean "adam"?'),
         ("train", "seed = 1.0", "train.seed = 1.0: must be a whole number."),
         ("train", "seed = 0x8000000000000000", "does not fit into 64 bits"),

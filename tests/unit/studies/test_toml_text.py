@@ -27,7 +27,7 @@ FACTORS = {
     "data.train_samples": (4096, 5000, 2**40),
     "train.lr": (0.1, 1e-300, 1.0),
     "train.weight_decay": (0.0, 0.1),
-    "train.precision": ("float32", "float64"),
+    "train.precision": ("float32", "float64", "bfloat16"),
     "run.hosts": (1, 2, 3),
     "run.threads": (1, 2, 4096),
     "run.strategy": catalog.names("strategy"),
@@ -113,7 +113,7 @@ def studies(draw: st.DrawFn) -> Study:
             steps=None if longer else length,
             seed=draw(st.integers(0, 2**31 - 10_000)),
             checkpoint_every=draw(st.integers(0, 99)),
-            precision=draw(st.sampled_from(("float32", "float64"))),
+            precision=draw(st.sampled_from(("float32", "float64", "bfloat16"))),
         ),
         run=RunSettings(
             ranks=() if per_host else tuple(ranks),

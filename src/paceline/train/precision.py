@@ -1,0 +1,43 @@
+"""The numbers a model computes with: `train.precision`.
+
+    float32     weights, gradients, messages and arithmetic
+    float64     the same, for what must not depend on the order of a sum
+    bfloat16    mixed: convolutions and products in bfloat16, the rest as in float32
+
+Mixed is what torch calls autocast (Micikevicius 2017, arXiv 1710.03740). Weights, gradients, the optimizer's state and
+every message stay float32, so that strategies, checkpoints and counted bytes are those of float32. bfloat16 has the
+range of float32 and needs no scaling of the loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from paceline.records.study import TrainSettings
+
+WEIGHTS = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
+"""What weights and inputs are, by precision."""
+
+
+def lay_out(model: nn.Module, settings: TrainSettings, device: torch.device) -> None:
+    """Put a model on a device, in the layout and the precision that it computes with."""
+    model.to(device=device, dtype=WEIGHTS[settings.precision])
+    model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]  its stub lacks this overload
+    if settings.precision == "bfloat16":
+        model.forward = _mixed(model.forward, device)
+        if settings.cached_features:  # its two halves are then called apart
+            model.features = _mixed(model.features, device)  # pyright: ignore  asked for by make_ready
+            model.head.forward = _mixed(model.head.forward, device)  # pyright: ignore
+
+
+def _mixed(compute: Callable[..., torch.Tensor], device: torch.device) -> Callable[..., torch.Tensor]:
+    """The same function in mixed precision: float32 in, float32 out."""
+
+    def computed(*inputs: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(device.type, dtype=torch.bfloat16):
+            return compute(*inputs).float()
+
+    return computed

@@ -1,0 +1,90 @@
+"""What computes in which numbers."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from paceline.records.study import TrainSettings
+from paceline.train.models.cnn import cnn_small
+from paceline.train.models.transfer import Transfer, dense_head
+from paceline.train.precision import lay_out
+
+CPU = torch.device("cpu")
+
+
+def settings(precision: str, *, cached: bool = False) -> TrainSettings:
+    return TrainSettings(batch_global=8, epochs=1, precision=precision, cached_features=cached)
+
+
+def seen_dtypes(model: nn.Module) -> set[torch.dtype]:
+    """Of what convolutions and dense layers put out, filled as the model is called."""
+    seen: set[torch.dtype] = set()
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            module.register_forward_hook(lambda _module, _inputs, output: seen.add(output.dtype))
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("precision", "computed", "kept"),
+    [
+        ("float32", torch.float32, torch.float32),
+        ("float64", torch.float64, torch.float64),
+        ("bfloat16", torch.bfloat16, torch.float32),
+    ],
+)
+def test_layers_compute_in_one_precision_and_weights_scores_and_gradients_are_kept_in_another(
+    precision, computed, kept
+):
+    model = cnn_small((28, 28, 1), 10)
+    lay_out(model, settings(precision), CPU)
+    seen = seen_dtypes(model)
+    scores = model(torch.rand(4, 1, 28, 28, dtype=kept))
+    functional.cross_entropy(scores, torch.arange(4)).backward()
+    assert seen == {computed}
+    assert scores.dtype == kept
+    assert {p.dtype for p in model.parameters()} == {kept}
+    assert {p.grad.dtype for p in model.parameters()} == {kept}
+
+
+def test_gradients_of_mixed_precision_point_where_those_of_float32_do():
+    torch.manual_seed(1)
+    exact = cnn_small((28, 28, 1), 10).eval()  # without dropout
+    mixed = copy.deepcopy(exact)
+    lay_out(exact, settings("float32"), CPU)
+    lay_out(mixed, settings("bfloat16"), CPU)
+    images, labels = torch.rand(64, 1, 28, 28), torch.randint(0, 10, (64,))
+    for model in (exact, mixed):
+        functional.cross_entropy(model(images), labels).backward()
+    ours, theirs = ([p.grad for p in model.parameters()] for model in (mixed, exact))
+    for one, other in zip(ours, theirs, strict=True):
+        assert not torch.equal(one, other), "nothing was mixed"
+        # Not closer: of two pixels that bfloat16 cannot tell apart, a maximum may take the other one.
+        assert functional.cosine_similarity(one.flatten(), other.flatten(), dim=0) > 0.95
+
+
+def test_state_keeps_its_names():
+    plain = cnn_small((28, 28, 1), 10)
+    mixed = cnn_small((28, 28, 1), 10)
+    lay_out(mixed, settings("bfloat16"), CPU)
+    assert list(mixed.state_dict()) == list(plain.state_dict())
+    plain.load_state_dict(mixed.state_dict())
+
+
+def test_kept_features_and_the_head_that_learns_from_them_are_mixed_as_well():
+    base = nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1))
+    model = Transfer(base, dense_head(4, 2, []))
+    model.freeze()
+    lay_out(model, settings("bfloat16", cached=True), CPU)
+    seen = seen_dtypes(model)
+    features = model.features(torch.rand(2, 3, 8, 8))
+    assert (features.dtype, seen) == (torch.float32, {torch.bfloat16})
+    seen.clear()
+    scores = model.head(features)
+    assert (scores.dtype, seen) == (torch.float32, {torch.bfloat16})
+    assert torch.allclose(model(torch.zeros(2, 3, 8, 8)), model.head(model.features(torch.zeros(2, 3, 8, 8))))
