@@ -253,6 +253,8 @@ class Study:
     question: str = ""
     design: str = "grid"
     """grid (every combination of the factors), or one-at-a-time (the first value of each is the baseline)."""
+    asks: str = "time"
+    """time or accuracy: what its report opens with."""
     published: str = ""
     """The published table that its report puts beside its own results."""
     fits: str = ""

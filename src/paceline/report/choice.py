@@ -52,6 +52,12 @@ def is_several(results: StudyResults) -> bool:
     return len(series_names(results)) > 1
 
 
+def short_name(results: StudyResults, point: PointResult) -> str:
+    """A point by what tells it from the others: as many ranks everywhere need not be said at each."""
+    alike = len({other.point.ranks for other in results.points}) == 1
+    return point.series if alike and point.series else point.label
+
+
 def main_comparison(results: StudyResults) -> Comparison | None:
     """The comparison that the verdict is about: at the most ranks that have cores of their own."""
     candidates = [comparison for comparison in results.comparisons if len(rivals(results, comparison)) > 1]

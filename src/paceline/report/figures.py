@@ -6,6 +6,7 @@ their own, bars have patterns.
 
 from __future__ import annotations
 
+from paceline.report.accuracy_plots import accuracy_figure
 from paceline.report.canvas import Figure, plain
 from paceline.report.curve_plots import curve_figure
 from paceline.report.effect_plots import effects_figure
@@ -13,10 +14,15 @@ from paceline.report.ledger_plots import ledger_figure
 from paceline.report.model import ReportModel
 from paceline.report.scaling_plots import ranking_figure, scaling_figure
 
+MAIN = ("test-accuracy", "effects", "speedup", "ranking", "accuracy", "loss")
+"""Plots that can be the main one: the first that is drawn."""
+
 
 def figures(model: ReportModel) -> dict[str, Figure]:
-    """Every plot that the model has numbers for, by name."""
+    """Every plot that the model has numbers for, by name; those that answer the question first."""
+    tested = accuracy_figure("test-accuracy", model.accuracies_drawn)
     made = [
+        *([tested] if model.asks == "accuracy" else []),
         effects_figure(model.effects_drawn),
         scaling_figure(
             "speedup",
@@ -42,6 +48,7 @@ def figures(model: ReportModel) -> dict[str, Figure]:
         ),
         curve_figure("accuracy", "Accuracy", model.curves, axis="accuracy (%)", scale=100, few=_chosen_few(model)),
         curve_figure("loss", "Loss", model.curves, axis="loss", scale=1, few=_chosen_few(model)),
+        *([] if model.asks == "accuracy" else [tested]),
         scaling_figure(
             "epoch",
             "Epoch time",
@@ -68,7 +75,7 @@ def figures(model: ReportModel) -> dict[str, Figure]:
     ]
     drawn = {figure.name: figure for figure in made if figure is not None}
     # These two stand beside each other on the first screen.
-    main = next((name for name in ("effects", "speedup") if name in drawn), "ranking")
+    main = next((name for name in drawn if name in MAIN), "")
     pair = [drawn[name].layout for name in (main, "ledger") if name in drawn]
     for drawing in pair:
         drawing["height"] = max(other["height"] for other in pair)

@@ -8,22 +8,21 @@ from html import escape
 
 from paceline.report.canvas import Figure
 from paceline.report.figure_html import figure_html
+from paceline.report.figures import MAIN
 from paceline.report.model import ReportModel
 from paceline.report.steps import Step
 from paceline.report.table_html import text_html
 from paceline.report.words import ShownFinding
 
-_FIGURE = re.compile(r"[+-]?\d[\d,.]* (?:times|samples/s|points)|epoch \d+")
+_FIGURE = re.compile(r"\d[\d,.]* (?:times|samples/s)|[-+−]\d[\d,.]* points|epoch \d+")
 """What an answer is about, as the verdict writes it."""
 _LONG = 130
 """Characters of an answer that needs smaller type to leave room for the plot."""
-MAIN = ("effects", "speedup", "ranking", "accuracy", "loss")
-"""Plots that can be the main one: the first that there is."""
 
 
 def main_figure(drawn: Mapping[str, Figure]) -> str:
-    """The name of the plot that answers the question; empty where nothing is drawn."""
-    return next((name for name in MAIN if name in drawn), "")
+    """The name of the plot that answers the question: the first that can; empty where none is drawn."""
+    return next((name for name in drawn if name in MAIN), "")
 
 
 def first_screen(model: ReportModel, drawn: Mapping[str, Figure]) -> str:

@@ -6,9 +6,9 @@ from collections import Counter
 
 from paceline.records.learning import AccuracyCheck
 from paceline.records.results import Interval, PointResult, StudyResults
-from paceline.report.choice import by_id
-from paceline.report.phrases import around, listed
-from paceline.units import counted, duration_text, number_text, percent_text
+from paceline.report.choice import by_id, short_name
+from paceline.report.phrases import around, listed, spread_text
+from paceline.units import counted, duration_text, finite, number_text, percent_text
 
 DIFFERENT, SMALL, EQUAL, OPEN, FEW = "different", "different, within the margin", "equal", "neither shown", "too few"
 
@@ -50,6 +50,21 @@ def target_sentences(results: StudyResults) -> list[str]:
 def _rule(results: StudyResults) -> list[str]:
     """How a target was chosen that nobody gave."""
     return [] if results.lesson.rule == "given" else [f"That target is {results.lesson.rule}."]
+
+
+def accuracy_verdict(results: StudyResults) -> str:
+    """The answer of a study that asks for accuracy; a clause without its full stop, empty where nothing was tested."""
+    known = [(p, p.test_accuracy) for p in results.points if p.test_accuracy and finite(p.test_accuracy.mean)]
+    if not known:
+        return ""
+    (low, lowest), (high, highest) = (pick(known, key=lambda pair: pair[1].mean) for pick in (min, max))
+    if low is high:
+        return f"test accuracy is {spread_text(lowest)} with {low.label}"
+    worst, best = (short_name(results, point) for point in (low, high))
+    text = f"test accuracy is lowest with {worst}, {spread_text(lowest)}, and highest with {best}, "
+    text += spread_text(highest)
+    checked = accuracy_checks_sentence(results).rstrip(".")
+    return f"{text}. {checked}" if checked else text
 
 
 def accuracy_checks_sentence(results: StudyResults) -> str:

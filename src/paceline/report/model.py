@@ -40,7 +40,7 @@ from paceline.report.inside import Inside, insides
 from paceline.report.laws import ShownLaws, shown_laws
 from paceline.report.published import ShownPublished, shown_published
 from paceline.report.scaling import Ranking, Scaling
-from paceline.report.series import LearningCurve, Ledger
+from paceline.report.series import Accuracies, LearningCurve, Ledger
 from paceline.report.steps import Step
 from paceline.report.tables import Table
 from paceline.report.tree import Tree, efficiency_tree
@@ -68,6 +68,8 @@ class ReportModel:
     name: str
     title: str
     question: str
+    asks: str
+    """time or accuracy."""
     headline: tuple[str, ...]
     """How much was run, of what, on what."""
     verdict: str
@@ -88,6 +90,8 @@ class ReportModel:
     """Points that the machine or cluster could not hold; without rows where there is none."""
     learning: Table
     """When points are stable and at the target; without rows where there is no validation."""
+    accuracies_drawn: Accuracies
+    """Of all points; without any where fewer than two were tested."""
     accuracies: Table
     """Test accuracies against one another; without rows where there is only one."""
     phases: Table
@@ -137,6 +141,7 @@ def report_model(
         name=results.study.name,
         title=results.study.title or results.study.name,
         question=results.study.question,
+        asks=results.study.asks,
         headline=facts.headline_facts(results),
         verdict=words.verdict(results),
         remarks=words.remarks(results),
@@ -149,6 +154,7 @@ def report_model(
         effects_drawn=results.effects,
         not_run=one_factor_tables.not_run_table(results),
         learning=learning_tables.learning_table(results),
+        accuracies_drawn=series.accuracies(results),
         accuracies=learning_tables.accuracy_table(results),
         phases=phase_tables.phase_table(results),
         ledger=tables.ledger_table(results, results.points),

@@ -22,12 +22,13 @@ def effects_verdict(results: StudyResults) -> str:
     real = {name: [e for e in others if getattr(e, name) and getattr(e, name).real] for name in FIGURES}
     most = {name: max(own, key=lambda e: _distance(getattr(e, name))) for name, own in real.items() if own}
     first = {effect.factor: value_text(effect) for effect in results.effects if effect.is_baseline}
-    clauses = [_most(most[name], name, first) for name in ("time_pct", "accuracy_pct") if name in most]
+    asked = ("accuracy_pct",) if results.study.asks == "accuracy" else ("time_pct", "accuracy_pct")
+    clauses = [_most(most[name], name, first) for name in asked if name in most]
     if clauses:
         return f"of {factors}, {'; '.join(clauses)}"
     if not any(_tested(effect) for effect in others):
         return f"with {_repeats(results)} no effect of {factors} can be called real: a test takes five"
-    return f"no effect of {factors} on {listed(list(FIGURES.values()))} is shown"
+    return f"no effect of {factors} on {listed([FIGURES[name] for name in asked])} is shown"
 
 
 def effects_sentences(results: StudyResults) -> tuple[str, ...]:

@@ -100,6 +100,10 @@ def _side_by_side(model: ReportModel, drawn: Drawn) -> str:
     return "".join(parts) + _plots(model, drawn, "ranking")
 
 
+def _effects(model: ReportModel, drawn: Drawn) -> str:
+    return _tables(model, model.effects) + _plots(model, drawn, "effects")
+
+
 def _ledgers(model: ReportModel, drawn: Drawn) -> str:
     return _tables(model, model.ledger, compact=True) + _plots(model, drawn, "all-ledgers")
 
@@ -115,7 +119,7 @@ def _rank_ledgers(model: ReportModel, drawn: Drawn) -> str:
 
 
 def _learning(model: ReportModel, drawn: Drawn) -> str:
-    plots = _plots(model, drawn, "accuracy", "loss")
+    plots = _plots(model, drawn, "accuracy", "loss", "test-accuracy")
     return plots + _tables(model, model.learning, model.accuracies, model.phases)
 
 
@@ -149,11 +153,11 @@ SECTIONS: tuple[Section, ...] = (
     Section("beside", "Cell by cell", PUBLISHED, lambda model, drawn: published_html(model.published)),
     Section("disagree", "Cells that disagree", PUBLISHED, lambda model, drawn: disagreements_html(model.published)),
     Section("asked", "Open questions", PUBLISHED, lambda model, drawn: answers_html(model.published)),
-    Section("effects", "In % of the baseline", SCALES, lambda model, drawn: _tables(model, model.effects)),
+    Section("effects", "In % of the baseline", SCALES, lambda model, drawn: _effects(model, drawn)),
     Section("results", "Results", SCALES, lambda model, drawn: _tables(model, model.figures)),
     Section("not-run", "Not run", SCALES, lambda model, drawn: _tables(model, model.not_run)),
     Section("laws", "Scaling laws", SCALES, lambda model, drawn: laws_html(model.laws)),
-    Section("speed", "Speed", SCALES, lambda model, drawn: _plots(model, drawn, "epoch", "throughput")),
+    Section("speed", "Speed", SCALES, lambda model, drawn: _plots(model, drawn, "speedup", "epoch", "throughput")),
     Section("compare", "Side by side", SCALES, _side_by_side),
     Section("ledgers", "By kind", TIME, _ledgers),
     Section("resources", "Resources", TIME, lambda model, drawn: _tables(model, model.resources)),

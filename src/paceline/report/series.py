@@ -1,4 +1,4 @@
-"""Numbers that are drawn: ledgers and learning curves. None stands where nothing was measured."""
+"""Numbers that are drawn: ledgers, learning curves, test accuracies. None stands where nothing was measured."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paceline.records.learning import Band
-from paceline.records.results import Curve, PointResult
+from paceline.records.learning import AccuracyCheck, Band
+from paceline.records.results import Curve, PointResult, StudyResults
 from paceline.records.trace import LEDGER_KINDS
+from paceline.report.choice import short_name
+from paceline.report.phrases import spread_text
 from paceline.report.tables import MOST_RANKS
 from paceline.units import counted, duration_text, finite
+
+_MOST_TESTED = 24
+"""Points of one plot, below one another: of more, a table is easier to read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +46,21 @@ class LearningCurve:
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
     """Interval of the mean at the first so many epochs; empty with fewer than five runs that are whole and finite."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracies:
+    """Test accuracies of points in per cent, in the study's order."""
+
+    labels: tuple[str, ...] = ()
+    means: tuple[float, ...] = ()
+    stds: tuple[float | None, ...] = ()
+    """None where there is one run."""
+    texts: tuple[str, ...] = ()
+    called: tuple[bool, ...] = ()
+    """Whether the repeats call it different from the reference."""
+    reference: float | None = None
+    """The mean that all others are compared with, where it is the same one for all."""
 
 
 def point_ledger(points: Sequence[PointResult]) -> Ledger:
@@ -117,3 +137,28 @@ def _values(curve: Curve, name: str, last: int) -> tuple[float | None, ...]:
 def _mean(column: tuple[float | None, ...]) -> float | None:
     present = [value for value in column if value is not None]
     return statistics.fmean(present) if len(present) == len(column) else None
+
+
+def accuracies(results: StudyResults) -> Accuracies:
+    """What there is to draw; nothing where fewer than two points were tested."""
+    known = [(p, p.test_accuracy) for p in results.points if p.test_accuracy and finite(p.test_accuracy.mean)]
+    if not 2 <= len(known) <= _MOST_TESTED:
+        return Accuracies()
+    checks = results.lesson.checks
+    different = {check.point_id for check in checks if check.different}
+    reference = _reference([point for point, _ in known], checks)
+    return Accuracies(
+        labels=tuple(short_name(results, point) for point, _ in known),
+        means=tuple(100 * spread.mean for _, spread in known),
+        stds=tuple(None if (std := finite(spread.std)) is None else 100 * std for _, spread in known),
+        texts=tuple(spread_text(spread) for _, spread in known),
+        called=tuple(point.point_id in different for point, _ in known),
+        reference=reference,
+    )
+
+
+def _reference(points: Sequence[PointResult], checks: Sequence[AccuracyCheck]) -> float | None:
+    against = {check.against for check in checks}
+    (only,) = against if len(against) == 1 else (None,)
+    means = (100 * p.test_accuracy.mean for p in points if p.point_id == only and p.test_accuracy)
+    return next(means, None)

@@ -37,8 +37,8 @@ def next_step(results: StudyResults) -> Step:
     if study.size == "small":
         text = "Run it at its full size, as it is written: this says first what that takes."
         return Step(text=text, command=study_command(results, "--size", "full", "--dry-run", folder=_full(results)))
-    if results.effects:
-        text = "More repeats show smaller effects. Finished runs are kept."
+    if results.effects or study.asks == "accuracy":
+        text = f"More repeats show smaller {'effects' if results.effects else 'differences'}. Finished runs are kept."
         return Step(text=text, command=study_command(results, "--repeats", str(2 * study.run.repeats)))
     return _wider(results, fair) or _other_strategy(results)
 

@@ -15,7 +15,7 @@ from paceline.records.finding import Finding
 from paceline.records.published import TIME
 from paceline.records.results import PointResult, StudyResults
 from paceline.report.choice import baseline, by_id, chosen, is_script, is_several, is_weak, main_comparison
-from paceline.report.learning_words import accuracy_checks_sentence, target_sentences
+from paceline.report.learning_words import accuracy_checks_sentence, accuracy_verdict, target_sentences
 from paceline.report.one_factor_words import effects_sentences, effects_verdict
 from paceline.report.phase_tables import features_sentences, gain_sentences
 from paceline.report.phrases import about, around, spread_text
@@ -71,8 +71,10 @@ def verdict(results: StudyResults) -> str:
 
 def remarks(results: StudyResults) -> tuple[str, ...]:
     """What stands beside the verdict: the lost part, accuracy, who reaches the target first, and what was left out."""
-    checked = "" if results.effects else accuracy_checks_sentence(results)  # those say it for every factor
-    accuracy = [_accuracy(results), checked, *gain_sentences(results)]
+    accuracy = list(gain_sentences(results))
+    if results.study.asks != "accuracy":  # otherwise the verdict has said it
+        checked = "" if results.effects else accuracy_checks_sentence(results)  # those say it for every factor
+        accuracy = [_accuracy(results), checked, *accuracy]
     sentences = [_comparison(results), _lost_part(results), *accuracy, *target_sentences(results), *_left_out(results)]
     sentences += features_sentences(results)
     sentences = [*effects_sentences(results), *sentences, _not_run(results)]
@@ -102,7 +104,7 @@ def _to_its_question(results: StudyResults) -> str:
     found = {answer.question.name: answer.lead for answer in results.published.answers}
     if not any(found.get(name) for name in led):
         return ""
-    time = _answer(results)
+    time = _time_answer(results)
     found[TIME] = f"{time[0].upper()}{time[1:]}."
     # One machine's limits are said once.
     sentences = dict.fromkeys(part for name in led for part in re.split(r"(?<=\.) (?=\S)", found.get(name, "")) if part)
@@ -110,6 +112,11 @@ def _to_its_question(results: StudyResults) -> str:
 
 
 def _answer(results: StudyResults) -> str:
+    asked = accuracy_verdict(results) if results.study.asks == "accuracy" and not results.effects else ""
+    return asked or _time_answer(results)
+
+
+def _time_answer(results: StudyResults) -> str:
     if results.effects:
         return effects_verdict(results)
     point = chosen(results)

@@ -109,6 +109,7 @@ def _naming(study: Study) -> Iterator[Problem]:
             "spaces and . _ + - (at most 100, a letter or digit first).",
         )
     yield from _one_of("study.design", study.design, DESIGNS)
+    yield from _one_of("study.asks", study.asks, ("time", "accuracy"))
     yield from _one_of("study.published", study.published, ("", *published_names()))
     yield from _one_of("study.fits", study.fits, ("", "machine"))
     yield from _one_of("study.size", study.size, ("", "small", "full"))

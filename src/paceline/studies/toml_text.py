@@ -10,7 +10,7 @@ from paceline.records.study import Study
 
 _SECTIONS = ("data", "augment", "model", "train", "finetune", "run", "launch")
 _ALWAYS = ("name", "title", "question")
-_STUDY = (*_ALWAYS, "design", "published", "fits", "size")
+_STUDY = (*_ALWAYS, "design", "asks", "published", "fits", "size")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 

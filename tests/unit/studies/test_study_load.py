@@ -12,7 +12,7 @@ from paceline.studies import load
 from paceline.studies.keys import KEYS
 from paceline.studies.load import load_study, shipped_studies
 
-OF_DESIGNS = ("design", "published", "fits", "size")
+OF_DESIGNS = ("design", "asks", "published", "fits", "size")
 OF_CLUSTERS = (
     "cores",
     "hosts",
@@ -324,6 +324,7 @@ def test_every_key_of_the_records_can_be_given() -> None:
     question = "q?"
     design = "one-at-a-time"
     published = "p"
+    asks = "accuracy"
     fits = "machine"
     size = "full"
     [data]
