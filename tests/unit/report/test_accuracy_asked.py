@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests import published_samples, report_samples, series_samples
 
+import published_samples
+import report_samples
+import series_samples
 from paceline.records.results import PointResult, StudyResults
 from paceline.report.figures import figures
 from paceline.report.first_screen import main_figure
