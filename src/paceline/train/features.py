@@ -35,10 +35,9 @@ from paceline.records.codec import make_folder, read_record, storage_error, sync
 from paceline.records.run import CachedFeatures
 from paceline.records.study import Point
 from paceline.train.batches import Samples, share
+from paceline.train.evaluate import at_once
 from paceline.train.parallel.base import Peers
 
-_BATCH = 64
-"""Images at once: a large base makes a hundred times as many numbers of them on its way."""
 _TOKEN_BYTES = 8
 
 
@@ -172,7 +171,7 @@ def _write_rows(path: Path, model: nn.Module, images: Samples, indices: np.ndarr
     mapped = np.lib.format.open_memmap(path, mode="r")
     start, row_bytes = mapped.offset, mapped.strides[0]
     with path.open("r+b", buffering=0) as file:
-        for part in torch.from_numpy(indices).split(_BATCH) if len(indices) else ():
+        for part in torch.from_numpy(indices).split(at_once(model, images)) if len(indices) else ():
             rows = _features(model, images, part).numpy()
             for index, row in zip(part.tolist(), rows, strict=True):
                 _write_all(file.fileno(), row.tobytes(), start + index * row_bytes)

@@ -19,6 +19,8 @@ from paceline.records.study import DataSettings, ModelSettings, Point, TrainSett
 from paceline.records.trace import SPAN_KINDS
 from paceline.train import features
 from paceline.train.batches import Samples
+from paceline.train.evaluate import at_once
+from paceline.train.models.preprocessing import Preparation, Preprocessing
 from paceline.train.models.transfer import Transfer
 from paceline.train.parallel.base import Nobody
 
@@ -150,3 +152,13 @@ def damaged(folder: Path, damage: str) -> None:
     else:
         path = folder / "features.json"
         path.write_text(path.read_text().replace('"key": "', '"key": "0'))
+
+
+@pytest.mark.parametrize(("size", "count"), [(None, 256), (32, 256), (64, 64), (112, 32), (224, 32)])
+def test_as_many_images_are_computed_at_once_as_their_size_leaves_room_for(size, count):
+    images = np.zeros((3, 28, 28, 1), np.uint8)
+    given = {"mean": (0.0,), "std": (1.0,), "device": torch.device("cpu"), "dtype": torch.float32}
+    samples = Samples(images, np.zeros(3, np.int64), **given)
+    prepared = Preprocessing(Preparation(size=size), (28, 28, 1))
+    assert at_once(Transfer(nn.Identity(), nn.Identity(), preprocessing=prepared), samples) == count
+    assert at_once(nn.Identity(), samples) == 256, "28×28, and no preprocessing of its own"
