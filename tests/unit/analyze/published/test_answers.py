@@ -147,13 +147,13 @@ def transfer(*overrides: str) -> Answer:
 
 
 def test_what_leads_to_chance() -> None:
-    kinds, sizes = 'model.preprocessing=["own","twice"]', "model.image_size=112,32"
-    whole = transfer(kinds, sizes)
+    whole = transfer()
     assert whole.answered and whole.figure == "12.03 ± 0.02 % in place of 85.03 ± 0.02 %"
     assert whole.verdict.startswith("Preprocessing twice in place of own leads to chance, all else equal")
     assert "Not so image size 32, which alone leaves 52.03" in whole.verdict
-    assert transfer(kinds).verdict.endswith("Nothing else was changed.")
-    for alone in (transfer(), transfer("model.preprocessing=twice", "model.image_size=32")):
+    one_size, right, wrong = "model.image_size=112", "model.preprocessing=own", "model.preprocessing=twice"
+    assert transfer('model.preprocessing=["own","twice"]', one_size).verdict.endswith("Nothing else was changed.")
+    for alone in (transfer(right, one_size), transfer(wrong, "model.image_size=32")):
         assert not alone.answered and "--set 'model.preprocessing" in alone.verdict and alone.lead == alone.verdict
 
 
