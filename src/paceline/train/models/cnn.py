@@ -9,6 +9,7 @@ from __future__ import annotations
 from torch import nn
 
 from paceline.errors import ModelError
+from paceline.train.models.layers import Dropout, Flatten
 
 
 def cnn_690k(shape: tuple[int, int, int], classes: int, *, dropout: float = 0.25) -> nn.Module:
@@ -25,8 +26,8 @@ def cnn_690k(shape: tuple[int, int, int], classes: int, *, dropout: float = 0.25
         nn.Conv2d(128, 256, 3),
         nn.MaxPool2d(2),
         nn.ReLU(inplace=True),
-        nn.Flatten(),
-        nn.Dropout(dropout),
+        Flatten(),
+        Dropout(dropout),
         nn.Linear(features, 1000),
         nn.ReLU(inplace=True),
         nn.Linear(1000, 100),
@@ -48,11 +49,11 @@ def cnn_small(
         nn.Conv2d(32, 64, 3),
         nn.MaxPool2d(2),
         nn.ReLU(inplace=True),
-        nn.Dropout(dropout),
-        nn.Flatten(),
+        Dropout(dropout),
+        Flatten(),
         nn.Linear(64 * ((height - 4) // 2) * ((width - 4) // 2), 128),
         nn.ReLU(inplace=True),
-        nn.Dropout(dense_dropout),
+        Dropout(dense_dropout),
         nn.Linear(128, classes),
     )
 
@@ -68,9 +69,7 @@ def cnn_photo(shape: tuple[int, int, int], classes: int, *, dropout: float = 0.2
     for filters in (16, 32, 64, 128, 256):
         layers += [nn.Conv2d(channels, filters, 3, padding=1), nn.MaxPool2d(2), nn.ReLU(inplace=True)]
         channels = filters
-    return nn.Sequential(
-        *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(dropout), nn.Linear(channels, classes)
-    )
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), Flatten(), Dropout(dropout), nn.Linear(channels, classes))
 
 
 def _after_pools(side: int, times: int, shape: tuple[int, int, int]) -> int:

@@ -7,6 +7,7 @@ import math
 from torch import nn
 
 from paceline.errors import ModelError
+from paceline.train.models.layers import Dropout, Flatten
 
 
 def mlp(
@@ -18,11 +19,11 @@ def mlp(
             f"A dense network of {layers} layers of {neurons} neurons cannot be built.",
             right="layers is 0 or more, neurons 1 or more.",
         )
-    parts: list[nn.Module] = [nn.Flatten()]
+    parts: list[nn.Module] = [Flatten()]
     width = math.prod(shape)
     for _ in range(layers):
         parts += [nn.Linear(width, neurons), nn.ReLU(inplace=True)]
         if dropout:
-            parts.append(nn.Dropout(dropout))
+            parts.append(Dropout(dropout))
         width = neurons
     return nn.Sequential(*parts, nn.Linear(width, classes))

@@ -13,7 +13,7 @@ from paceline.analyze.published.beside import beside
 from paceline.records.counters import CpuTime, CpuTimes
 from paceline.records.given import Complaint
 from paceline.records.published import Answer
-from paceline.records.results import PointResult, StudyResults
+from paceline.records.results import Interval, PointResult, StudyResults
 from paceline.records.study import Point
 from paceline.studies.load import load_study, shipped_studies
 from paceline.studies.published_tables import published_names, published_study
@@ -231,6 +231,32 @@ def test_hosts_and_gpus_that_are_not_here() -> None:
     assert not answer(results, "nodes-or-processes").answered
     assert "GPU" in answer(results, "gpu").verdict and not answer(results, "gpu").answered
     assert not answer(published_samples.usual("caltech256-gpus"), "v100-equals-t4").answered
+
+
+def on_hosts(of_two: float) -> StudyResults:
+    """mnist-mpi on one host and on two, which take so many times as long."""
+    return published_samples.results_of(
+        "mnist-mpi",
+        epoch_s=lambda point: 10.0 / point.ranks * (of_two if point.hosts == 2 else 1.0),
+        overrides=["run.hosts=1,2", "run.ranks_per_host=1,2", 'launch.machines=["a", "b"]', "launch.interface=eth0"],
+    )
+
+
+def test_equal_ranks_on_more_hosts() -> None:
+    slower, faster, alike = (answer(on_hosts(times), "nodes-or-processes").verdict for times in (1.25, 0.8, 1.0))
+    assert slower.startswith("It matters: 0.") and "throughput on 2 hosts against 1 host, 2 ranks" in slower
+    assert faster.startswith("It matters: 0.") and "throughput on 1 host against 2 hosts, 2 ranks" in faster
+    assert alike.startswith("They cannot be told apart: ")
+
+
+def test_hosts_of_one_machine_may_be_faster_than_what_they_are_compared_with() -> None:
+    results = on_hosts(0.8)
+    (compared,) = (one for one in results.comparisons if one.ranks == 2)
+    fastest, first = compared.points
+    ratios = {first: compared.ratios[fastest], fastest: Interval(median=1.25, low=1.2, high=1.3, n=5, coverage=0.9375)}
+    turned = replace(results, comparisons=(replace(compared, points=(first, fastest), ratios=ratios),))
+    found = answer(published_samples.with_published(turned), "nodes-or-processes")
+    assert found.figure.startswith("1.25 [1.20, 1.30] of the throughput on 2 hosts")
 
 
 def test_got_what_was_asked() -> None:
