@@ -12,6 +12,8 @@ from paceline.units import counted, duration_text, finite, number_text, percent_
 
 DIFFERENT, SMALL, EQUAL, OPEN, FEW = "different", "different, within the margin", "equal", "neither shown", "too few"
 
+LEFT_OUT = "A run that learned nothing is not compared, where most of its point's learned: the findings name it."
+
 
 def called(check: AccuracyCheck) -> str:
     """What the tests over repeats say of two accuracies."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from paceline.records.results import Effect, Percent, StudyResults
 from paceline.report.facts import Fact
+from paceline.report.learning_words import LEFT_OUT
 from paceline.report.one_factor_words import FIGURES, called, value_text
 from paceline.report.tables import NONE, Cell, Table, factor_heading, interval_cell
 from paceline.units import percent_text
@@ -28,7 +29,7 @@ def effects_table(results: StudyResults) -> Table:
         caption="In % of the baseline, which has the first value of every factor",
         columns=("factor", "value", *(f"{FIGURES[name]} (%)" for name in shown), "real effect"),
         rows=tuple(rows),
-        footnotes=tuple(_notes(effects)) if rows else (),
+        footnotes=(*_notes(effects), *_unsound(results)) if rows else (),
         keys=2,
         words=("factor", "value", "real effect"),
     )
@@ -72,3 +73,8 @@ def _notes(effects: tuple[Effect, ...]) -> list[str]:
         return ["[ ] is the range of the ratios within repeats: fewer than five give no interval, and no test."]
     lowest = min(each for each in coverages if each is not None)
     return [f"[ ] is an interval of the ratio within repeats that holds with {percent_text(lowest)} confidence."]
+
+
+def _unsound(results: StudyResults) -> list[str]:
+    """That runs are missing from losses and accuracies, where some are."""
+    return [LEFT_OUT] if any(p.learning and p.learning.faults for p in results.points) else []

@@ -109,7 +109,8 @@ def _distance(percent: Percent) -> float:
 
 
 def _repeats(results: StudyResults) -> str:
-    return counted(min((point.runs for point in results.points), default=0), "repeat")
+    dead = {fault.run for p in results.points for fault in (p.learning.faults if p.learning else ())}
+    return counted(min((point.runs for point in results.points), default=0) - len(dead), "repeat")
 
 
 def _either(items: list[str]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.analyze.learning.faults import dead, diverged, run_fault, run_faults
+from paceline.analyze.learning.faults import dead, diverged, run_fault, run_faults, that_learned
 
 
 @pytest.fixture
@@ -66,3 +66,15 @@ def test_a_run_has_the_fault_since_its_first_epoch(run, point, line) -> None:
     fault = run_fault(lost)
     assert fault is not None and (fault.name, fault.epoch, fault.run) == ("diverged", 2, 4)
     assert [fault.name for fault in run_faults([dies, slow, lost])] == ["dead", "diverged"]
+
+
+@pytest.mark.parametrize(("asleep", "left"), [(0, 5), (1, 4), (2, 3), (3, 5), (5, 5)])
+def test_the_fewer_that_learned_nothing_are_left_out_and_the_many_are_what_it_comes_to(
+    line, run, point, asleep: int, left: int
+) -> None:
+    guess = line(validation_loss=math.log(10), validation_accuracy=0.1)
+    learns = line(validation_loss=0.1, validation_accuracy=0.97)
+    runs = [run(point(1), n, epochs=(guess if n <= asleep else learns,), classes=10) for n in range(1, 6)]
+    found = that_learned(runs)
+    assert len(found) == left
+    assert left == 5 or all(one.run > asleep for one in found)

@@ -130,3 +130,28 @@ def test_training_time_is_that_of_all_epochs_and_of_a_script_that_of_the_run(run
     assert trained_s(run(point(), epoch_s=2.0)) == 8.0  # the first epoch of these runs takes three times as long
     assert trained_s(run(point(), epochs=(), total_s=5.0)) == 5.0
     assert trained_s(run(point(), resumed_from_step=3)) is None
+
+
+def test_a_run_that_learned_nothing_hides_no_effect_on_accuracy_and_has_its_time(run, epoch) -> None:
+    """As a rate that is too high does: one of six at chance, the others two points below."""
+    study = replace(STUDY, vary={"train.lr": (0.1, 0.2)}, run=RunSettings(ranks=(1,)))
+    points = expand(study, data_digest="", model_digest="")
+    guess = replace(epoch(1, 1.0), train_loss=2.303, train_accuracy=0.1, validation_loss=None, validation_accuracy=None)
+    runs = {}
+    for point in points:
+        high = point.train.lr == 0.1
+        runs[point.point_id] = [
+            run(
+                point,
+                number,
+                test_accuracy=(0.965 if high else 0.985) + 0.001 * (number % 3) * (1 if high else -1),
+                **({"classes": 10} if number > 1 or not high else {"epochs": (guess,), "classes": 10}),
+            )
+            for number in range(1, 7)
+        ]
+        if high:
+            runs[point.point_id][0] = replace(runs[point.point_id][0], test_accuracy=0.1135)
+    made = {effect.value: effect for effect in effects(study, points, runs)}
+    assert made[0.2].accuracy_pct.interval.n == 5 and made[0.2].accuracy_pct.real
+    assert made[0.2].accuracy_pct.interval.high < 105
+    assert made[0.2].time_pct.interval.n == 6

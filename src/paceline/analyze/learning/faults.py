@@ -14,7 +14,7 @@ dead network is not called so.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from paceline.records.learning import Fault
 from paceline.records.run import Epoch, RunResult
@@ -44,6 +44,16 @@ def run_fault(run: RunResult) -> Fault | None:
 def run_faults(runs: Iterable[RunResult]) -> tuple[Fault, ...]:
     """The faults of all runs of a point."""
     return tuple(fault for run in runs if (fault := run_fault(run)) is not None)
+
+
+def that_learned(runs: Sequence[RunResult]) -> list[RunResult]:
+    """The runs whose accuracies speak for their point: all but those that learned nothing, where these are the fewer.
+
+    One run at chance among five that learn would hide any difference of a few points in its own of eighty. Where half
+    of them or more are at chance, that is what the point comes to.
+    """
+    sound = [run for run in runs if run_fault(run) is None]
+    return sound if 2 * len(sound) > len(runs) else list(runs)
 
 
 def diverged(epoch: Epoch) -> str | None:

@@ -7,7 +7,8 @@ Which point an accuracy is compared with:
     reference    of a group: the smallest global batch, then the fewest ranks and servers, then the first of the study
     compared     every point with the reference of its group, and the references with the first one
 
-So a fall with ranks or batch shows within a recipe, and recipes are compared where they cost the least.
+So a fall with ranks or batch shows within a recipe, and recipes are compared where they cost the least. A run that
+learned nothing, where most of its point's did, is named as a finding and not compared.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from paceline.analyze.learning import targets
 from paceline.analyze.learning.curves import bands, curve_array
 from paceline.analyze.learning.efficiency import ByRun, effective_speedup, statistical_efficiency
 from paceline.analyze.learning.equivalence import check, corrected
-from paceline.analyze.learning.faults import run_faults
+from paceline.analyze.learning.faults import run_faults, that_learned
 from paceline.analyze.learning.noise import noise_scale
 from paceline.analyze.learning.stable import stable
 from paceline.analyze.learning.turns import turn
@@ -152,4 +153,4 @@ def _training(point: Point) -> str:
 
 
 def _accuracies(runs: Sequence[RunResult]) -> dict[int, float]:
-    return {run.run: run.test_accuracy for run in runs if run.test_accuracy is not None}
+    return {run.run: run.test_accuracy for run in that_learned(runs) if run.test_accuracy is not None}

@@ -9,6 +9,8 @@ Repeats of two points with the same number have the same seed and ran close to o
 each, where what both have in common cancels. A time is rarely normal, so that the test alone is not believed: with
 five repeats the interval asks that all of them lie on one side.
 
+A run that learned nothing, where most of its point's did, has a time and no loss or accuracy to compare.
+
 Assumes: logarithms of the ratios are about normal.
 """
 
@@ -20,6 +22,7 @@ from dataclasses import replace
 
 from paceline.analyze.changes.two_samples import holm
 from paceline.analyze.learning.equivalence import LEVEL, paired
+from paceline.analyze.learning.faults import that_learned
 from paceline.analyze.study.stats import FEWEST_FOR_INTERVAL, ratio_interval, scaled
 from paceline.records.results import Effect, Interval, Percent
 from paceline.records.run import RunResult
@@ -87,8 +90,10 @@ def _place(point: Point, factors: Mapping[str, tuple[object, ...]]) -> tuple[str
 
 def _effect(path: str, value: object, point: Point, baseline: Point, runs: Mapping[str, Sequence[RunResult]]) -> Effect:
     is_baseline = point is baseline
+    own, others = runs[point.point_id], runs[baseline.point_id]
+    sound = that_learned(own), that_learned(others)
     figures = {
-        name: _percent(runs[point.point_id], runs[baseline.point_id], figure, is_baseline=is_baseline)
+        name: _percent(*((own, others) if name == "time_pct" else sound), figure, is_baseline=is_baseline)
         for name, figure in _FIGURES.items()
     }
     assert value is None or isinstance(value, str | int | float | bool)
