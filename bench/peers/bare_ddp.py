@@ -1,6 +1,6 @@
 """Peer: a DDP loop with every trick of ours in it and nothing else: no probe, no records, no metrics.
 
-The same tricks: mapped uint8 batches, channels_last, fused Adam, pooling before ReLU, gradients as
+The same tricks: mapped uint8 batches, channels_last, fused Adam, pooling before ReLU, our own dropout, gradients as
 views of DDP's buckets, and one large bucket for a small model.
 """
 
@@ -13,6 +13,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
+
+from paceline.train.models.layers import Dropout, Flatten
 
 SAMPLES = 12_000
 
@@ -34,8 +36,8 @@ class BareDdp:
             nn.Conv2d(128, 256, 3),
             nn.MaxPool2d(2),
             nn.ReLU(inplace=True),
-            nn.Flatten(),
-            nn.Dropout(0.25),
+            Flatten(),
+            Dropout(0.25),
             nn.Linear(256, 1000),
             nn.ReLU(inplace=True),
             nn.Linear(1000, 100),

@@ -95,17 +95,25 @@ def repeats_itself(ranks: Ranks, data: str, folder: Path, strategy: str) -> None
     assert len({answer["weights"] for answer in first}) == 1, "ranks ended with different bits"
 
 
-def resumes(ranks: Ranks, data: str, folder: Path, strategy: str, chance: random.Random, **more: Any) -> None:
+def resumes(
+    ranks: Ranks,
+    data: str,
+    folder: Path,
+    strategy: str,
+    chance: random.Random,
+    precision: str = "float32",
+    **more: Any,
+) -> None:
     """Stopped twice at any steps, a run has weights, optimizer state and curves of one that never was."""
     optimizer = chance.choice(("adam", "sgd", "adadelta", "adamw"))
     train = {
+        "precision": precision,
         "epochs": 3,
         "batch_global": 48,
         "optimizer": optimizer,
         "momentum": 0.9 if optimizer == "sgd" else 0.0,
         "checkpoint_every": chance.choice([1, 2, 3, 5, 7]),
     }
-    train["precision"] = chance.choice(("float32", "bfloat16"))
     settings = {"strategy": strategy, "data": {"train_samples": 500, "validation": 100}, "train": train, **more}
     settings = with_model(folder, SMALL, settings, dropout=0.2)
     whole = ranks.run("train", folder=str(folder / "whole"), data=data, settings=settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import shutil
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,10 @@ def test_synchronised_batchnorm_normalises_as_one_process_does(groups, digits_fo
         # Evaluation goes by the running statistics.
         assert answers[0]["phases"][0][2:] == pytest.approx(plain["phases"][0][2:], rel=1e-6)
         assert len({answer["weights"] for answer in answers}) == 1
+    mixed = changed(settings, train={"precision": "bfloat16"})
+    answers = run(groups[2], digits_folder, tmp_path / "mixed", NORMED, {**mixed, "strategy": "ddp"})
+    assert len({answer["weights"] for answer in answers}) == 1
+    assert statistics.fmean(answers[0]["losses"]) == pytest.approx(statistics.fmean(plain["losses"]), rel=0.05)
     alone = changed(settings, train={"sync_batchnorm": False})
     if batches is gate.EVEN:  # else ranks that have none normalise a sample that does not count
         apart = run(groups[2], digits_folder, tmp_path / "apart", NORMED, alone)[0]

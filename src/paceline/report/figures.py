@@ -6,6 +6,8 @@ their own, bars have patterns.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from paceline.report.accuracy_plots import accuracy_figure
 from paceline.report.canvas import Figure, plain
 from paceline.report.curve_plots import curve_figure
@@ -75,11 +77,15 @@ def figures(model: ReportModel) -> dict[str, Figure]:
     ]
     drawn = {figure.name: figure for figure in made if figure is not None}
     # These two stand beside each other on the first screen.
-    main = next((name for name in drawn if name in MAIN), "")
-    pair = [drawn[name].layout for name in (main, "ledger") if name in drawn]
+    pair = [drawn[name].layout for name in (main_figure(drawn), "ledger") if name in drawn]
     for drawing in pair:
         drawing["height"] = max(other["height"] for other in pair)
     return drawn
+
+
+def main_figure(drawn: Mapping[str, Figure]) -> str:
+    """The name of the plot that answers the question: the first that can; empty where none is drawn."""
+    return next((name for name in drawn if name in MAIN), "")
 
 
 def _chosen_few(model: ReportModel) -> str:

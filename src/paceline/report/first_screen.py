@@ -8,7 +8,7 @@ from html import escape
 
 from paceline.report.canvas import Figure
 from paceline.report.figure_html import figure_html
-from paceline.report.figures import MAIN
+from paceline.report.figures import main_figure
 from paceline.report.model import ReportModel
 from paceline.report.steps import Step
 from paceline.report.table_html import text_html
@@ -18,11 +18,6 @@ _FIGURE = re.compile(r"\d[\d,.]* (?:times|samples/s)|[-+−]\d[\d,.]* points|epo
 """What an answer is about, as the verdict writes it."""
 _LONG = 130
 """Characters of an answer that needs smaller type to leave room for the plot."""
-
-
-def main_figure(drawn: Mapping[str, Figure]) -> str:
-    """The name of the plot that answers the question: the first that can; empty where none is drawn."""
-    return next((name for name in drawn if name in MAIN), "")
 
 
 def first_screen(model: ReportModel, drawn: Mapping[str, Figure]) -> str:

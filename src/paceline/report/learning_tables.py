@@ -6,7 +6,7 @@ from paceline.records.learning import AccuracyCheck, Learning, NoiseScale, Stabl
 from paceline.records.results import Interval, StudyResults
 from paceline.report.choice import by_id
 from paceline.report.facts import Fact
-from paceline.report.learning_words import LEFT_OUT, called, margin_text, points_text
+from paceline.report.learning_words import LEFT_OUT, called, check_is_of_fewer, margin_text, points_text
 from paceline.report.tables import (
     NONE,
     Cell,
@@ -61,7 +61,7 @@ def accuracy_table(results: StudyResults) -> Table:
     notes = ["[ ] is a 95 % interval of the mean difference within repeats; p are corrected for all rows."]
     if any(check.p_different is None for check in checks):
         notes.append("Fewer than five repeats are too few to call two accuracies different or equal.")
-    if any(point.learning and point.learning.faults for point in results.points):
+    if any(check_is_of_fewer(results, check) for check in checks):
         notes.append(LEFT_OUT)
     return Table(
         caption=f"Test accuracy against its reference: different{margin}, or neither shown",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from paceline.records.learning import AccuracyCheck
-from paceline.records.results import Interval, PointResult, StudyResults
+from paceline.records.results import Interval, PointResult, Spread, StudyResults
 from paceline.report.choice import by_id, short_name
 from paceline.report.phrases import around, listed, spread_text
 from paceline.units import counted, duration_text, finite, number_text, percent_text
@@ -56,17 +56,34 @@ def _rule(results: StudyResults) -> list[str]:
 
 def accuracy_verdict(results: StudyResults) -> str:
     """The answer of a study that asks for accuracy; a clause without its full stop, empty where nothing was tested."""
-    known = [(p, p.test_accuracy) for p in results.points if p.test_accuracy and finite(p.test_accuracy.mean)]
+    known = tested(results)
     if not known:
         return ""
     (low, lowest), (high, highest) = (pick(known, key=lambda pair: pair[1].mean) for pick in (min, max))
-    if low is high:
+    if len(known) == 1:
         return f"test accuracy is {spread_text(lowest)} with {low.label}"
     worst, best = (short_name(results, point) for point in (low, high))
     text = f"test accuracy is lowest with {worst}, {spread_text(lowest)}, and highest with {best}, "
     text += spread_text(highest)
-    checked = accuracy_checks_sentence(results).rstrip(".")
-    return f"{text}. {checked}" if checked else text
+    if low is high:
+        text = f"test accuracy is the same at all {len(known)} points, {spread_text(lowest)}"
+    checked = accuracy_checks_sentence(results)
+    if any(check_is_of_fewer(results, check) for check in results.lesson.checks):
+        checked = f"{checked} {LEFT_OUT}"
+    return f"{text}. {checked}".rstrip(". ")
+
+
+def tested(results: StudyResults) -> list[tuple[PointResult, Spread]]:
+    """The points that have a test accuracy which is a number."""
+    known = [(point, point.test_accuracy) for point in results.points]
+    return [(point, spread) for point, spread in known if spread is not None and finite(spread.mean) is not None]
+
+
+def check_is_of_fewer(results: StudyResults, check: AccuracyCheck) -> bool:
+    """Whether runs that learned nothing were left out of it."""
+    both = [point for point_id in (check.point_id, check.against) if (point := by_id(results, point_id))]
+    faulty = any(point.learning and point.learning.faults for point in both)
+    return faulty and check.n < min(point.test_accuracy.n for point in both if point.test_accuracy)
 
 
 def accuracy_checks_sentence(results: StudyResults) -> str:

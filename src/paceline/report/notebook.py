@@ -15,8 +15,7 @@ from pathlib import Path
 
 from paceline.errors import RequestError
 from paceline.report.canvas import Figure
-from paceline.report.figures import figures
-from paceline.report.first_screen import main_figure
+from paceline.report.figures import figures, main_figure
 from paceline.report.model import ReportModel
 from paceline.report.svg import colours, figure_svg
 from paceline.report.table_html import text_html

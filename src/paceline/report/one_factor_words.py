@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from paceline.records.results import Effect, Percent, StudyResults
 from paceline.records.study import shown_value
@@ -26,14 +27,14 @@ def effects_verdict(results: StudyResults) -> str:
     clauses = [_most(most[name], name, first) for name in asked if name in most]
     if clauses:
         return f"of {factors}, {'; '.join(clauses)}"
-    if not any(_tested(effect) for effect in others):
-        return f"with {_repeats(results)} no effect of {factors} can be called real: a test takes five"
+    if not any(_tested(effect, asked) for effect in others):
+        return f"with {_repeats(others, asked)} no effect of {factors} can be called real: a test takes five"
     return f"no effect of {factors} on {listed([FIGURES[name] for name in asked])} is shown"
 
 
 def effects_sentences(results: StudyResults) -> tuple[str, ...]:
     """For every factor, which of its effects are real and which are not shown."""
-    return tuple(_sentence(results, own) for own in _by_factor(results).values())
+    return tuple(_sentence(own) for own in _by_factor(results).values())
 
 
 def _by_factor(results: StudyResults) -> dict[str, list[Effect]]:
@@ -43,7 +44,7 @@ def _by_factor(results: StudyResults) -> dict[str, list[Effect]]:
     return found
 
 
-def _sentence(results: StudyResults, own: list[Effect]) -> str:
+def _sentence(own: list[Effect]) -> str:
     name = factor_heading(own[0].factor)
     start = f"{name[0].upper()}{name[1:]}, {value_text(own[0])} at the baseline: "
     others = [effect for effect in own if not effect.is_baseline]
@@ -52,13 +53,17 @@ def _sentence(results: StudyResults, own: list[Effect]) -> str:
         return start + "no other value was measured."
     if not tested:
         seen = "; ".join(f"with {value_text(effect)} {_figures(effect, list(FIGURES))}" for effect in others)
-        return f"{start}{seen} of it in these runs, and {_repeats(results)} cannot call any of it real."
+        return f"{start}{seen} of it in these runs, and {_repeats(others)} cannot call any of it real."
     parts = [f"with {value_text(e)} {_figures(e, _real(e))} of it" for e in tested if _real(e)]
-    missing = [name for name in FIGURES if any(getattr(e, name) for e in tested) and not _ever(tested, name)]
+    untested = [n for n in FIGURES if any(getattr(e, n) for e in tested) and not any(_tested(e, (n,)) for e in tested)]
+    missing = [n for n in FIGURES if any(_tested(e, (n,)) for e in tested) and not _ever(tested, n)]
     text = "; ".join(parts)
     if missing:
         no = f"no effect on {_either([FIGURES[name] for name in missing])} is shown"
-        text = f"{text}; {no}" if text else f"{no[0].lower()}{no[1:]} for {_either([value_text(e) for e in tested])}"
+        text = f"{text}; {no}" if text else f"{no} for {_either([value_text(e) for e in tested])}"
+    if untested:
+        are = f"{listed([FIGURES[name] for name in untested])} {'is' if len(untested) == 1 else 'are'}"
+        text += f"; {are} not tested: {_repeats(tested, untested)} are too few"
     return f"{start}{text}."
 
 
@@ -95,8 +100,8 @@ def _real(effect: Effect) -> list[str]:
     return [name for name in FIGURES if getattr(effect, name) and getattr(effect, name).real]
 
 
-def _tested(effect: Effect) -> bool:
-    return any(getattr(effect, name) and getattr(effect, name).p is not None for name in FIGURES)
+def _tested(effect: Effect, names: Iterable[str] = FIGURES) -> bool:
+    return any(getattr(effect, name) and getattr(effect, name).p is not None for name in names)
 
 
 def value_text(effect: Effect) -> str:
@@ -108,9 +113,10 @@ def _distance(percent: Percent) -> float:
     return abs(math.log(percent.interval.median / 100))
 
 
-def _repeats(results: StudyResults) -> str:
-    dead = {fault.run for p in results.points for fault in (p.learning.faults if p.learning else ())}
-    return counted(min((point.runs for point in results.points), default=0) - len(dead), "repeat")
+def _repeats(effects: Iterable[Effect], names: Iterable[str] = FIGURES) -> str:
+    """The fewest that any of these figures is of: a run that learned nothing has no accuracy to compare."""
+    figures = [getattr(effect, name) for effect in effects for name in names]
+    return counted(min((percent.interval.n for percent in figures if percent), default=0), "repeat")
 
 
 def _either(items: list[str]) -> str:

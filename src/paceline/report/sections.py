@@ -13,7 +13,8 @@ from html import escape
 from paceline.report.canvas import Figure
 from paceline.report.facts import Fact
 from paceline.report.figure_html import plots_html
-from paceline.report.first_screen import command_html, main_figure
+from paceline.report.figures import main_figure
+from paceline.report.first_screen import command_html
 from paceline.report.inside import insides_html
 from paceline.report.laws import laws_html
 from paceline.report.model import ReportModel

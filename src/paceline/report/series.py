@@ -6,10 +6,11 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paceline.records.learning import AccuracyCheck, Band
+from paceline.records.learning import Band
 from paceline.records.results import Curve, PointResult, StudyResults
 from paceline.records.trace import LEDGER_KINDS
 from paceline.report.choice import short_name
+from paceline.report.learning_words import check_is_of_fewer, tested
 from paceline.report.phrases import spread_text
 from paceline.report.tables import MOST_RANKS
 from paceline.units import counted, duration_text, finite
@@ -59,8 +60,10 @@ class Accuracies:
     texts: tuple[str, ...] = ()
     called: tuple[bool, ...] = ()
     """Whether the repeats call it different from the reference."""
-    reference: float | None = None
-    """The mean that all others are compared with, where it is the same one for all."""
+    reference: int | None = None
+    """The row that all others are compared with, where it is the same one for all."""
+    fewer: bool = False
+    """Whether runs that learned nothing are in these means, and were not compared."""
 
 
 def point_ledger(points: Sequence[PointResult]) -> Ledger:
@@ -141,24 +144,18 @@ def _mean(column: tuple[float | None, ...]) -> float | None:
 
 def accuracies(results: StudyResults) -> Accuracies:
     """What there is to draw; nothing where fewer than two points were tested."""
-    known = [(p, p.test_accuracy) for p in results.points if p.test_accuracy and finite(p.test_accuracy.mean)]
+    known = tested(results)
     if not 2 <= len(known) <= _MOST_TESTED:
         return Accuracies()
     checks = results.lesson.checks
     different = {check.point_id for check in checks if check.different}
-    reference = _reference([point for point, _ in known], checks)
+    against = {check.against for check in checks}
     return Accuracies(
         labels=tuple(short_name(results, point) for point, _ in known),
         means=tuple(100 * spread.mean for _, spread in known),
         stds=tuple(None if (std := finite(spread.std)) is None else 100 * std for _, spread in known),
         texts=tuple(spread_text(spread) for _, spread in known),
         called=tuple(point.point_id in different for point, _ in known),
-        reference=reference,
+        reference=next((n for n, (p, _) in enumerate(known) if {p.point_id} == against), None),
+        fewer=any(check_is_of_fewer(results, check) for check in checks),
     )
-
-
-def _reference(points: Sequence[PointResult], checks: Sequence[AccuracyCheck]) -> float | None:
-    against = {check.against for check in checks}
-    (only,) = against if len(against) == 1 else (None,)
-    means = (100 * p.test_accuracy.mean for p in points if p.point_id == only and p.test_accuracy)
-    return next(means, None)

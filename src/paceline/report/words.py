@@ -71,14 +71,27 @@ def verdict(results: StudyResults) -> str:
 
 def remarks(results: StudyResults) -> tuple[str, ...]:
     """What stands beside the verdict: the lost part, accuracy, who reaches the target first, and what was left out."""
-    accuracy = list(gain_sentences(results))
-    if results.study.asks != "accuracy":  # otherwise the verdict has said it
-        checked = "" if results.effects else accuracy_checks_sentence(results)  # those say it for every factor
-        accuracy = [_accuracy(results), checked, *accuracy]
-    sentences = [_comparison(results), _lost_part(results), *accuracy, *target_sentences(results), *_left_out(results)]
+    accuracy = [] if _accuracy_answered(results) else [_accuracy(results), _checked(results)]
+    accuracy += gain_sentences(results)
+    if results.study.asks == "accuracy":  # its figures are of all points, those that share cores among them
+        time = [comparison_sentence(results, compared)] if (compared := main_comparison(results)) else []
+        sentences = [*accuracy, *target_sentences(results), *time]
+    else:
+        sentences = [_comparison(results), _lost_part(results), *accuracy, *target_sentences(results)]
+        sentences += _left_out(results)
     sentences += features_sentences(results)
     sentences = [*effects_sentences(results), *sentences, _not_run(results)]
     return tuple(sentence for sentence in sentences if sentence)
+
+
+def _accuracy_answered(results: StudyResults) -> bool:
+    """Whether the verdict has said what there is about accuracies."""
+    asked = results.study.asks == "accuracy" and not results.effects
+    return asked and not _to_its_question(results) and bool(accuracy_verdict(results))
+
+
+def _checked(results: StudyResults) -> str:
+    return "" if results.effects else accuracy_checks_sentence(results)  # those say it for every factor
 
 
 def _not_run(results: StudyResults) -> str:

@@ -110,6 +110,9 @@ def _naming(study: Study) -> Iterator[Problem]:
         )
     yield from _one_of("study.design", study.design, DESIGNS)
     yield from _one_of("study.asks", study.asks, ("time", "accuracy"))
+    if study.script and study.asks == "accuracy":
+        text = 'study.asks = "accuracy": what a script reaches is not known to Paceline. Leave it out.'
+        yield Problem(("study.asks",), text)
     yield from _one_of("study.published", study.published, ("", *published_names()))
     yield from _one_of("study.fits", study.fits, ("", "machine"))
     yield from _one_of("study.size", study.size, ("", "small", "full"))

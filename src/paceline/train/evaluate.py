@@ -30,7 +30,11 @@ _FEWEST, _MOST = 32, 256
 
 def at_once(model: nn.Module, samples: Samples) -> int:
     """How many images a model computes soonest where nothing is learned from them."""
+    if len(samples.shape) != 3:
+        return _MOST  # features, which are few
     preparation = getattr(getattr(model, "preprocessing", None), "preparation", None)
+    if getattr(model, "wants_pixels", False) and not isinstance(preparation, Preparation):
+        return _FEWEST  # it may make any size of them
     size = preparation.size if isinstance(preparation, Preparation) else None
     seen = size * size if size else math.prod(samples.shape[:2])
     return min(max(_FEWEST, _PIXELS // seen), _MOST)

@@ -27,10 +27,19 @@ def lay_out(model: nn.Module, settings: TrainSettings, device: torch.device) -> 
     model.to(device=device, dtype=WEIGHTS[settings.precision])
     model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]  its stub lacks this overload
     if settings.precision == "bfloat16":
-        model.forward = _mixed(model.forward, device)
+        _mix(model, "forward", device)
         if settings.cached_features:  # its two halves are then called apart
-            model.features = _mixed(model.features, device)  # pyright: ignore  asked for by make_ready
-            model.head.forward = _mixed(model.head.forward, device)  # pyright: ignore
+            _mix(model, "features", device)
+            _mix(model, "head", device)
+
+
+def _mix(model: nn.Module, name: str, device: torch.device) -> None:
+    """Let what a model has by this name, a method or a layer of its own, compute in mixed precision."""
+    part = getattr(model, name)
+    if isinstance(part, nn.Module):
+        part.forward = _mixed(part.forward, device)
+    else:
+        setattr(model, name, _mixed(part, device))
 
 
 def _mixed(compute: Callable[..., torch.Tensor], device: torch.device) -> Callable[..., torch.Tensor]:

@@ -34,6 +34,7 @@ from paceline.train.augment import Augmentation
 from paceline.train.group import choose_device
 from paceline.train.models.build import build_model
 from paceline.train.phases import make_ready, unfreeze
+from paceline.train.precision import lay_out
 from paceline.train.rehearsal import sample_s
 
 
@@ -57,6 +58,9 @@ def checked(manifest: Manifest) -> dict[str, Any]:
         _check_features(point.model.name, model, dataset)
     if point.finetune.epochs:
         unfreeze(model, point.finetune.batchnorm)
+        _check_phase(point, model, dataset)
+    if point.train.precision == "bfloat16":
+        lay_out(model, point.train, torch.device("cpu"))
         _check_phase(point, model, dataset)
     if point.launcher == "local":  # what other hosts have is theirs to say, when the ranks are there
         choose_device(point.device, point.ranks - 1)
@@ -154,7 +158,8 @@ def _answer(manifests: list[Manifest]) -> dict[str, Any]:
     if "--timed" in sys.argv:
         timed: dict[str, float] = {}
         for manifest, fact in zip(manifests, facts, strict=True):
-            key = f"{manifest.data_folder} {manifest.point.model}"  # whatever the strategy, one rank computes the same
+            # Whatever the strategy, one rank computes the same.
+            key = f"{manifest.data_folder} {manifest.point.model} {manifest.point.train.precision}"
             timed[key] = timed[key] if key in timed else sample_s(manifest)
             fact["sample_s"] = timed[key]
     return {"ok": True, "models": facts}

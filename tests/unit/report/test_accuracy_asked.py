@@ -9,10 +9,12 @@ import pytest
 import published_samples
 import report_samples
 import series_samples
-from paceline.records.results import PointResult, StudyResults
-from paceline.report.figures import figures
-from paceline.report.first_screen import main_figure
+from paceline.records.learning import Fault
+from paceline.records.results import PointResult, Spread, StudyResults
+from paceline.records.study import Point
+from paceline.report.figures import figures, main_figure
 from paceline.report.html import render
+from paceline.report.learning_words import LEFT_OUT
 from paceline.report.model import report_model
 from paceline.report.steps import next_step
 from paceline.report.words import remarks, verdict
@@ -38,7 +40,7 @@ def test_the_answer_is_about_accuracy_and_says_what_the_repeats_show() -> None:
     assert said.startswith("Test accuracy is lowest with batch global 2048, ")
     assert "and highest with batch global 64, " in said and "Of 5 test accuracies" in said
     assert not any("Test accuracy is" in sentence for sentence in remarks(results)), "said twice"
-    assert "samples/s" in verdict(asking(results, "time")) or "times" in verdict(asking(results, "time"))
+    assert "throughput" in verdict(asking(results, "time"))
 
 
 def test_ranks_are_named_where_they_differ() -> None:
@@ -92,6 +94,53 @@ def test_points_without_a_test_are_left_out_and_one_alone_is_no_plot() -> None:
     assert len(figures(report_model(some))["test-accuracy"].data[0]["x"]) == len(others)
     one = replace(results, points=(first, *map(untested, others)))
     assert "test-accuracy" not in figures(report_model(one))
+
+
+def test_a_mean_of_nothing_and_equal_means_are_figures_too() -> None:
+    results = asking(report_samples.typical())
+    none = replace(
+        results, points=tuple(replace(p, test_accuracy=Spread(mean=0.0, std=0.0, n=5)) for p in results.points)
+    )
+    assert verdict(none).startswith("Test accuracy is the same at all 3 points, 0.00 ± 0.00 %")
+    (trace,) = figures(report_model(none))["test-accuracy"].data
+    assert trace["x"] == [0.0, 0.0, 0.0]
+    hollow = [colour == "var(--surface)" for colour in trace["marker"]["color"]]
+    assert hollow.count(False) in (1, 3), "the reference alone, or all where there is none"
+
+
+def test_points_that_share_cores_are_in_the_answer_and_not_said_to_be_left_out() -> None:
+    results = report_samples.oversubscribed()
+    assert any("leaves them out" in sentence for sentence in remarks(results))
+    assert not any("leaves them out" in sentence for sentence in remarks(asking(results)))
+
+
+def test_a_published_question_is_answered_first_and_the_tests_are_said_beside_it() -> None:
+    results = published_samples.usual("mnist-batch-size")
+    assert not verdict(results).startswith("Test accuracy is lowest")
+    assert any(sentence.startswith("Of 5 test accuracies") for sentence in remarks(results))
+
+
+def test_of_more_points_than_rows_there_is_no_plot() -> None:
+    results = asking(report_samples.typical())
+    many = replace(results, points=tuple(replace(results.points[0], point_id=f"p{n}") for n in range(25)))
+    assert "test-accuracy" not in figures(report_model(many))
+
+
+def test_a_dead_run_is_said_to_be_left_out_wherever_accuracies_are_compared() -> None:
+    def accuracy(point: Point, run: int) -> float:
+        return 0.1 if run == 1 and point.batch_global == 64 else 0.98 + 0.0001 * run - 1e-5 * point.batch_global
+
+    results = own_words(published_samples.results_of("mnist-batch-size", accuracy=accuracy, repeats=6))
+    assert not figures(report_model(results))["test-accuracy"].caption.endswith(LEFT_OUT)
+    fault = Fault(name="dead", run=1, epoch=1, text="it looks dead")
+    first, *others = results.points
+    assert first.learning is not None
+    faulty = replace(first, learning=replace(first.learning, faults=(fault,)))
+    checks = tuple(replace(check, n=5) for check in results.lesson.checks)
+    told = replace(results, points=(faulty, *others), lesson=replace(results.lesson, checks=checks))
+    model = report_model(told)
+    assert figures(model)["test-accuracy"].caption.endswith(LEFT_OUT)
+    assert model.verdict.endswith(LEFT_OUT) and LEFT_OUT in model.accuracies.footnotes
 
 
 def test_next_are_more_repeats_and_not_a_speed_up() -> None:

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import report_samples
 import series_samples
-from paceline.report.figures import figures
-from paceline.report.first_screen import main_figure
+from paceline.report.figures import figures, main_figure
 from paceline.report.html import render
 from paceline.report.json_view import json_object
 from paceline.report.model import report_model

@@ -14,8 +14,7 @@ from paceline.report import html, sections
 from paceline.report.about import about_html, slug
 from paceline.report.canvas import plain, two_lines
 from paceline.report.facts import Fact
-from paceline.report.figures import figures
-from paceline.report.first_screen import main_figure
+from paceline.report.figures import figures, main_figure
 from paceline.report.glossary import meanings, term_of
 from paceline.report.model import report_model
 from paceline.report.sections import ACCURACY, QUESTIONS, SECTIONS, TIME, Section

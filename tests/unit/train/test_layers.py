@@ -61,14 +61,32 @@ def test_neighbours_are_drawn_apart():
     assert abs(later) < 0.02
 
 
-def test_slices_that_are_not_dense_are_dropped_too():
-    values = torch.ones(6, 8, 10)[:, ::2]
-    assert kept(values, 0.5).shape == values.shape and Dropout(0.5)(values).shape == values.shape
+@pytest.mark.parametrize(
+    "values",
+    [
+        torch.rand(6, 8, 10)[:, ::2],
+        torch.rand(3, 5).expand(4, 3, 5),
+        torch.rand(2, 16, 6, 6).to(memory_format=torch.channels_last),
+        torch.rand(7, 3, 1, 1).to(memory_format=torch.channels_last),
+    ],
+)
+def test_however_values_lie_they_are_dropped_where_their_gradients_are(values):
+    values = values.add(1.0).requires_grad_() if values.is_contiguous() else (values + 1.0).requires_grad_()
+    dropped = Dropout(0.5)(values)
+    dropped.sum().backward()
+    assert torch.equal(dropped != 0, values.grad != 0) and 0 < (dropped == 0).sum() < dropped.numel()
+    assert torch.allclose(dropped, 2 * values * (dropped != 0))
 
 
-def test_a_dropped_layer_learns_as_with_pytorchs(seed=5):
+def test_in_bfloat16_nothing_grows_by_more_than_it_should():
+    """1 / (1 - 0.15) itself is not a number of bfloat16, and would be off by a quarter of a per cent."""
+    values = torch.full((100_000,), 85.0, dtype=torch.bfloat16)
+    assert Dropout(0.15)(values).unique().tolist() == [0.0, 100.0]
+
+
+def test_a_dropped_layer_learns_as_with_pytorchs():
     """The mean of many passes is that of the layer without dropout, for both."""
-    torch.manual_seed(seed)
+    torch.manual_seed(5)
     linear, values = nn.Linear(64, 3), torch.rand(32, 64)
     means = []
     for dropout in (Dropout(0.25), nn.Dropout(0.25)):

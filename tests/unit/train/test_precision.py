@@ -87,4 +87,14 @@ def test_kept_features_and_the_head_that_learns_from_them_are_mixed_as_well():
     seen.clear()
     scores = model.head(features)
     assert (scores.dtype, seen) == (torch.float32, {torch.bfloat16})
+    model = nn.Module()
+    model.features, model.head = base, nn.Sequential(nn.Flatten(), nn.Linear(4, 2))  # a layer, as torchvision has it
+    model.forward = lambda inputs: model.head(model.features(inputs))
+    lay_out(model, settings("bfloat16", cached=True), CPU)
+    assert model.features(torch.rand(2, 3, 8, 8)).dtype == torch.float32
+
+
+def test_its_two_halves_make_the_whole():
+    model = Transfer(nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1)), dense_head(4, 2, []))
+    lay_out(model, settings("bfloat16", cached=True), CPU)
     assert torch.allclose(model(torch.zeros(2, 3, 8, 8)), model.head(model.features(torch.zeros(2, 3, 8, 8))))

@@ -18,7 +18,13 @@ def digits(tmp_path_factory):
 @pytest.fixture
 def ask(digits, tmp_path):
     def ask(
-        text: str = "", *, name: str = "mine.py:build", ranks: int = 2, strategy: str = "ddp", **augment: int
+        text: str = "",
+        *,
+        name: str = "mine.py:build",
+        ranks: int = 2,
+        strategy: str = "ddp",
+        precision: str = "float32",
+        **augment: int,
     ) -> dict:
         file = tmp_path / "mine.py"
         file.write_text("import torch\nfrom torch import nn\n" + text)
@@ -27,7 +33,7 @@ def ask(digits, tmp_path):
             data_digest=digits.dataset.digest,
             model=ModelSettings(name=name),
             model_digest="",
-            train=TrainSettings(batch_global=64, epochs=1),
+            train=TrainSettings(batch_global=64, epochs=1, precision=precision),
             augment=AugmentSettings(**augment),
             ranks=ranks,
             strategy=strategy,
@@ -86,6 +92,25 @@ def test_a_model_that_does_not_fit_is_told_what_would(ask, text, sentence):
     with pytest.raises(ModelError) as caught:
         ask(text)
     assert sentence in caught.value.what
+
+
+OWN_DTYPE = """
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.last = nn.Linear(64, 10), nn.Parameter(torch.eye(10))
+    def forward(self, x):
+        scores = torch.zeros(len(x), 10)
+        scores[torch.arange(len(x))] = self.layer(x.flatten(1))   # of one dtype alone
+        return scores @ self.last
+build = Own
+"""
+
+
+def test_a_model_that_cannot_be_mixed_is_told_before_any_rank_starts(ask):
+    assert ask(OWN_DTYPE)["ok"] and ask(name="mlp", precision="bfloat16")["ok"]
+    with pytest.raises(ModelError, match="does not fit digits"):
+        ask(OWN_DTYPE, precision="bfloat16")
 
 
 def test_a_parameter_without_gradient_hinders_ddp_alone(ask):

@@ -91,18 +91,18 @@ def nodes_or_processes(evidence: Evidence) -> Verdict:
         by_ranks.setdefault(point.point.ranks, []).append(point)
     for compared in evidence.results.comparisons:
         points = [point for point in by_ranks.get(compared.ranks, []) if point.point_id in compared.ratios]
-        if len({point.point.hosts for point in points}) > 1:
-            return _hosts_verdict(compared.points[0], compared.ratios, points)
+        first = next((point for point in points if point.point_id == compared.points[0]), None)
+        others = [point for point in points if first and point.point.hosts != first.point.hosts]
+        if first and others:
+            return _hosts_verdict(first, others, compared.ratios)
     return open_still(
         "No two points have equal ranks on different numbers of hosts: one machine was at hand. "
         "On a cluster: paceline study mnist-mpi --size full --site NAME."
     )
 
 
-def _hosts_verdict(first_id: str, ratios: dict[str, Interval], points: list[PointResult]) -> Verdict:
+def _hosts_verdict(first: PointResult, others: list[PointResult], ratios: dict[str, Interval]) -> Verdict:
     """Of the point furthest from the first: that is the fastest one, but hosts of one machine may be faster still."""
-    first = next(point for point in points if point.point_id == first_id)
-    others = (point for point in points if point is not first)
     other = max(others, key=lambda point: abs(math.log(ratios[point.point_id].median)))
     ratio = ratios[other.point_id]
     figure = f"{span_text(ratio)} of the throughput on {counted(other.point.hosts, 'host')}"
@@ -111,7 +111,7 @@ def _hosts_verdict(first_id: str, ratios: dict[str, Interval], points: list[Poin
         return open_still(f"{figure} {against}. {few_repeats(ratio.n)}", figure)
     word = "It matters" if told(ratio) else "They cannot be told apart"
     return Verdict(
-        text=f"{word}: {figure} {against}. {shared_cores(*points) or 'Hosts are machines here.'}", figure=figure
+        text=f"{word}: {figure} {against}. {shared_cores(first, *others) or 'Hosts are machines here.'}", figure=figure
     )
 
 

@@ -55,9 +55,11 @@ class SynchronisedBatchNorm(_BatchNorm):
             return functional.batch_norm(
                 input, self.running_mean, self.running_var, self.weight, self.bias, batch_statistics, 0.0, self.eps
             )
-        outputs, mean, variance, count = _Normalised.apply(input, self.weight, self.bias, self.eps, self._attendance)
+        # Statistics of bfloat16, as mixed precision gives it, are taken in float32: PyTorch's own layer does the same.
+        wide = input.to(torch.promote_types(input.dtype, torch.float32))
+        outputs, mean, variance, count = _Normalised.apply(wide, self.weight, self.bias, self.eps, self._attendance)
         self._follow(mean, variance, int(count))
-        return outputs
+        return outputs.to(input.dtype)
 
     @torch.no_grad()
     def _follow(self, mean: torch.Tensor, variance: torch.Tensor, count: int) -> None:
