@@ -34,7 +34,11 @@ def accuracy_figure(name: str, found: Accuracies) -> Figure | None:
 
 
 def _marks(found: Accuracies) -> dict[str, Any]:
-    around = rounded([std or 0.0 for std in found.stds])
+    # A deviation may reach beyond what an accuracy can be: one dead run among four is enough.
+    above, below = (
+        rounded([min(std or 0.0, room) for std, room in zip(found.stds, rooms, strict=True)])
+        for rooms in ([100 - mean for mean in found.means], found.means)
+    )
     # The reference, and what differs from it; all where there is none.
     filled = [found.reference in (None, row) or called for row, called in enumerate(found.called)]
     return {
@@ -53,8 +57,8 @@ def _marks(found: Accuracies) -> dict[str, Any]:
         "error_x": {
             "type": "data",
             "symmetric": False,
-            "array": around,
-            "arrayminus": around,
+            "array": above,
+            "arrayminus": below,
             "color": "var(--blue)",
             "thickness": 1.5,
             "width": 5,

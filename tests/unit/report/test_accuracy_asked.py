@@ -87,6 +87,13 @@ def test_the_plot_has_every_point_with_its_deviation_and_hollow_what_is_not_show
     assert plot.numbers is not None and [row[0] for row in plot.numbers.rows] == [p.series for p in points]
 
 
+def test_bars_end_where_accuracies_do() -> None:
+    results = report_samples.typical()
+    wide = replace(results.points[0], test_accuracy=Spread(mean=0.79, std=0.38, n=5))
+    (trace,) = figures(report_model(replace(results, points=(wide, *results.points[1:]))))["test-accuracy"].data
+    assert (trace["error_x"]["array"][0], trace["error_x"]["arrayminus"][0]) == (21.0, 38.0)
+
+
 def test_points_without_a_test_are_left_out_and_one_alone_is_no_plot() -> None:
     results = report_samples.typical()
     first, *others = results.points
