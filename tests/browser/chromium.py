@@ -15,6 +15,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from paceline.identity import in_ci
@@ -73,11 +74,19 @@ def end_session(process: subprocess.Popen[Any]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     deadline = time.monotonic() + 5
+    while _alive_in(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
     with contextlib.suppress(ProcessLookupError):
-        while time.monotonic() < deadline:
-            os.killpg(process.pid, 0)
-            time.sleep(0.05)
         os.killpg(process.pid, signal.SIGKILL)
+
+
+def _alive_in(group: int) -> bool:
+    """Whether a process of a group runs; what has ended and was not waited for does not."""
+    for each in psutil.process_iter(["status"]):
+        with contextlib.suppress(OSError):
+            if each.info["status"] != psutil.STATUS_ZOMBIE and os.getpgid(each.pid) == group:
+                return True
+    return False
 
 
 _INSPECTOR = """<!doctype html><body><script>

@@ -1,4 +1,4 @@
-"""A report of twelve points with traces, in one browser for all tests of a file."""
+"""A report of twelve points with traces, in one browser for all tests."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from paceline.report.model import ReportModel
 from twelve_points import twelve_point_model
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def page() -> Iterator[Browser]:
     """A browser without a page."""
     with browser() as opened:
         yield opened
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def model() -> ReportModel:
     """What the report says."""
     return twelve_point_model()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def report(model: ReportModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report as a file."""
     path = tmp_path_factory.mktemp("twelve") / "report.html"
