@@ -2,6 +2,7 @@
 
 Each is run by its own command into runs/NAME, or goes on there; a finished one is only read. With --write, what came of
 it is docs/results/NAME.md: the published figures beside ours, and the open questions. Nothing else may run meanwhile.
+The time is that from the first launch to the last end, by what the runs noted, and the date theirs.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import datetime
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from paceline import api
+from paceline.records.run import RunResult
 from paceline.report.paper.markdown import escaped, table_text
 from paceline.report.published import ShownAnswer
 from paceline.report.tables import Table
@@ -56,8 +58,7 @@ def _parts(name: str, folder: Path, command: str) -> Iterator[str]:
     of = found.results.study.published
     yield f"# Results of {name}"
     yield (
-        f"Made by `{command}` on {datetime.date.today().isoformat()}, in "
-        f"{duration_text(sum(run.wall_s for run in runs))}. Written by `python -m bench.published`; "
+        f"Made by `{command}` {made(runs)}. Written by `python -m bench.published`; "
         f"what was published, and what it left open: [{of}](../published/{of}.md)."
     )
     yield f"*{escaped(report.question)}* **{escaped(report.verdict)}**"
@@ -77,6 +78,19 @@ def _parts(name: str, folder: Path, command: str) -> Iterator[str]:
     yield "## Machine and protocol"
     facts = (*shown.about, *report.machine, *report.protocol)
     yield "\n".join(f"- **{escaped(fact.label)}:** {escaped(fact.text)}" for fact in facts)
+
+
+def made(runs: Sequence[RunResult]) -> str:
+    """When runs were made, and how long that took: from the first launch to the last end, all between them included."""
+    starts = [datetime.datetime.fromisoformat(run.launched_at) for run in runs]
+    ends = [
+        start + datetime.timedelta(seconds=(run.queue_s or 0) + run.wall_s)
+        for start, run in zip(starts, runs, strict=True)
+    ]
+    first, last = min(starts), max(ends)
+    day, end = first.date().isoformat(), last.date().isoformat()
+    days = f"on {day}" if day == end else f"from {day} to {end}"
+    return f"{days}, in {duration_text((last - first).total_seconds())}"
 
 
 def _tables(tables: Iterable[Table]) -> Iterator[str]:

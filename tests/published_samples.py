@@ -37,8 +37,10 @@ STUDIES = (
     "caltech256-gpus",
 )
 """Every shipped study that repeats rows of a published one."""
-ASKED = ("averaging", "transfer-cifar10", "fine-tuning")
+ASKED = ("averaging", "transfer-cifar10", "fine-tuning", "large-batch-causes", "large-batch")
 """Those that answer open questions of one, and repeat no row."""
+OTHERWISE = ("batch-sizes",)
+"""Those that repeat rows with another training, to answer a question; they have one size."""
 
 Accuracy = Callable[[Point, int], float]
 """Test accuracy by point and number of the run."""
@@ -70,19 +72,23 @@ def results_of(
     accuracy: Accuracy = usual_accuracy,
     epoch_s: Seconds = usual_s,
     failed: Callable[[Point], bool] = lambda point: False,
+    dead: Callable[[Point, int], bool] = lambda point, run: False,
     overrides: Sequence[str] = (),
 ) -> StudyResults:
-    """A shipped study at its small size, on a machine with so many cores, its published table beside it."""
+    """A shipped study at its small size, on a machine with so many cores, its published table beside it.
+
+    Runs that are `dead` end at chance.
+    """
     study = load_study(name, overrides).study
     study = replace(study, run=replace(study.run, repeats=repeats))
     points = expand(study, data_digest="d" * 64, model_digest="")
     reasons = {point.point_id: beyond(study, point, cores) for point in points}
     held = [point for point in points if not reasons[point.point_id]]
     runs = [
-        _run(point, number, accuracy, epoch_s, cores)
+        _at_chance(run) if dead(point, run.run) else run
         for point in held
         if not failed(point)
-        for number in range(1, repeats + 1)
+        for run in (_run(point, number, accuracy, epoch_s, cores) for number in range(1, repeats + 1))
     ]
     found = study_results(
         study,
@@ -132,6 +138,13 @@ def _run(point: Point, number: int, accuracy: Accuracy, epoch_s: Seconds, cores:
         phases=phases,
         network={"network": point.model.name} if "net" in point.model.name else {},
     )
+
+
+def _at_chance(run: RunResult) -> RunResult:
+    last = replace(run.epochs[-1], train_loss=math.log(10), train_accuracy=0.1)
+    if last.validation_loss is not None:
+        last = replace(last, validation_loss=math.log(10), validation_accuracy=0.1)
+    return replace(run, epochs=(*run.epochs[:-1], last), test_loss=math.log(10), test_accuracy=0.1)
 
 
 def _epochs(point: Point, number: int, seconds: float) -> tuple[Epoch, ...]:

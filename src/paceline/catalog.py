@@ -108,7 +108,7 @@ ENTRIES: dict[str, dict[str, tuple[str, str]]] = {
         "sgd": ("torch.optim:SGD", "stochastic gradient descent; options: momentum, weight_decay"),
         "adam": ("torch.optim:Adam", "Adam; options: weight_decay, epsilon"),
         "adamw": ("torch.optim:AdamW", "Adam with decoupled weight decay; options: weight_decay, epsilon"),
-        "adadelta": ("torch.optim:Adadelta", "Adadelta; options: weight_decay, epsilon"),
+        "adadelta": ("torch.optim:Adadelta", "Adadelta; options: weight_decay, epsilon, rho"),
         "lars": (
             "paceline.train.optim.lars:Lars",
             "SGD whose steps suit the length of each layer's weights; options: momentum, weight_decay, epsilon",
@@ -162,9 +162,17 @@ PRETRAINED_OPTIONS: dict[str, object] = {
     "preprocessing": "own",
     "image_size": None,
 }
-# Optimizers that take momentum, and those with a small number that keeps divisions finite.
+# Optimizers that take momentum, those with a small number that keeps divisions finite, and those that say how much of
+# their averages is kept from step to step.
 TAKE_MOMENTUM = ("sgd", "lars")
 TAKE_EPSILON = ("adam", "adamw", "adadelta", "lars", "lamb")
+TAKE_RHO = ("adadelta",)
+# What Keras's optimizers have where nobody says, and PyTorch's have otherwise.
+KERAS_DEFAULTS: dict[str, dict[str, float]] = {
+    "adam": {"epsilon": 1e-7},
+    "adamw": {"epsilon": 1e-7},
+    "adadelta": {"epsilon": 1e-7, "rho": 0.95},
+}
 # Those whose step depends on whole layers: a server that holds a part of one cannot take it.
 BY_LAYER = ("lars", "lamb")
 # Strategies that talk through MPI, and launchers whose ranks find each other through it.

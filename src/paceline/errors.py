@@ -11,7 +11,7 @@
         └── StorageError      a file could not be written or read back
 
 A message has three parts: what is wrong, with the actual value; what would be right; the next
-command or path to look at.
+command or path to look at. Where an error has no next step of its own, its class has one.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ class PacelineError(Exception):
     """Base of every error that is shown as a sentence instead of a traceback."""
 
     exit_code = 1
+    otherwise = "See: {command} --help"
+    """The next step where none is given; {command} is the program with its verb."""
 
     def __init__(self, what: str, *, right: str = "", next: str = "") -> None:
         super().__init__(what)
@@ -57,6 +59,8 @@ class FolderError(RequestError):
 class RunError(PacelineError):
     """A run was started and failed."""
 
+    otherwise = "See what this machine has: paceline doctor. The same command goes on: what is finished is kept."
+
 
 class RankError(RunError):
     """A rank died, hung or raised; the message names it."""
@@ -64,3 +68,5 @@ class RankError(RunError):
 
 class StorageError(RunError):
     """A file could not be written or read back: disk full, damaged, vanished."""
+
+    otherwise = "Remove the folder of its run and run the study again: that run is made anew, the others are kept."

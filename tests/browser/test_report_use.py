@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import re
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from devtools import Browser
 
+import published_samples
 import report_samples as samples
 from paceline.records.results import StudyResults
 from paceline.report import html
@@ -20,6 +22,8 @@ from paceline.report.sections import QUESTIONS
 
 DESKTOP, PHONE = (1280, 800), (390, 844)
 MOST_BYTES = 6_000_000
+FIRST_SCREENS = ("fashion-parameters", "flowers-cloud-controlled", "mnist-batch-size", "cifar10-nodes", "mnist-mpi")
+"""Published studies: with many factors one at a time, with long names, of accuracy, and with the longest answers."""
 
 
 def rows_of(data: bytes) -> list[dict[str, str]]:
@@ -61,7 +65,15 @@ def test_the_contents_lead_to_every_question(opened: Browser) -> None:
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE])
-@pytest.mark.parametrize("results", [samples.typical, samples.oversubscribed, samples.many_points])
+@pytest.mark.parametrize(
+    "results",
+    [
+        samples.typical,
+        samples.oversubscribed,
+        samples.many_points,
+        *(functools.partial(published_samples.usual, name) for name in FIRST_SCREENS),
+    ],
+)
 def test_the_first_screen_answers(page: Browser, tmp_path: Path, results: Any, size: tuple[int, int]) -> None:
     """The question, the answer, the main plot and the next command, without scrolling."""
     made: StudyResults = results()

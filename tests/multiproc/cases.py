@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import threading
 import time
@@ -27,6 +28,7 @@ from paceline.records.study import AugmentSettings, DataSettings, FinetuneSettin
 from paceline.train import evaluate as evaluation
 from paceline.train import loop, mpi
 from paceline.train.checkpoint import state_tensors
+from paceline.train.notice import Notice
 from paceline.train.reading import hold
 from paceline.train.resume import resume
 from paceline.train.session import Session, weights_sha256
@@ -145,7 +147,7 @@ def train(rank: int, size: int, *, folder: str, data: str, settings: dict[str, A
         "resumed_from": resumed.step if resumed else None,
         "phases": [(phase.name, phase.steps, phase.test_loss, phase.test_accuracy) for phase in me.phases],
         "epochs": [(line.epoch, line.step, line.phase) for line in me.epochs],
-        "features_found": course.features and course.features.found,
+        "features_found": me.features and me.features.found,
         "last_rate": me.optimizer.param_groups[0]["lr"],
     }
 
@@ -198,11 +200,16 @@ def learned(rank: int, size: int, *, folder: str, data: str, settings: dict[str,
     return evaluation.evaluate(me.model, test, indices, me.recorder, me.strategy.peers, rank=rank, size=size)[1]
 
 
-def range_curve(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any]) -> dict:
+def range_curve(
+    rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any], warned: bool = False
+) -> dict:
     """A range test: what rank 0 wrote down, the steps that were taken, and the weights they led to."""
     one, manifest = session(rank, size, folder, data, settings)
     held = hold(Path(data), manifest.point, rank)
     me = one.rank(held)
+    if warned:
+        me.notice = Notice(possible=True)
+        me.notice._note(signal.SIGUSR1, None)
     assert one.course(me, held).run()
     if size > 1:
         dist.barrier()

@@ -167,6 +167,7 @@ def test_a_run_on_cached_features_resumes_bit_for_bit(groups, own_cache, tmp_pat
         run(groups[2], own_cache, tmp_path / "stopped", TRANSFER, settings, stop_at=stop_at)
     resumed = run(groups[2], own_cache, tmp_path / "stopped", TRANSFER, settings)
     assert resumed[0]["resumed_from"] == 28
+    assert resumed[0]["features_found"], "in the second phase it is no longer looked for, but was"
     for what in ("weights", "state", "curves", "phases", "epochs"):
         assert resumed[0][what] == whole[0][what], what
 

@@ -36,6 +36,14 @@ def test_any_number_of_ranks_sees_the_same_curve_and_stops_at_the_same_step(grou
         assert [loss for _, _, loss in one["curve"][:calm]] == pytest.approx(losses[:calm], rel=1e-5)
 
 
+def test_ranks_that_are_told_to_leave_stay_until_the_curve_is_whole(groups, digits_folder, tmp_path):
+    given = settings(tmp_path, optimizer="sgd", **{**RANGE, "steps": 20, "step_factor": 10.0})
+    folder = tmp_path / "run"
+    (found,) = groups[1].run("range_curve", folder=str(folder), data=digits_folder, settings=given, warned=True)
+    assert [step for step, _, _ in found["curve"]] == list(range(1, 21))
+    assert not (folder / "checkpoints").exists(), "one that is ended after all starts over"
+
+
 @pytest.mark.parametrize(("optimizer", "momentum"), [("sgd", 0.9), ("adam", 0.0)])
 def test_the_rate_that_is_found_learns_more_in_an_epoch_than_far_larger_and_smaller_ones(
     groups, digits_folder, tmp_path, optimizer, momentum

@@ -119,7 +119,7 @@ SHORT = {
     ),
     "flowers-cloud": Short(
         data=f"images:{PHOTOS}",
-        words=("data.train_samples=64", "data.image_size=32", "train.epochs=1"),
+        words=("data.train_samples=64", "data.image_size=32", "train.epochs=1", "run.ranks=1,2"),
         points=4,
         measured=("method laptop, epochs 1",),
         reasons={
@@ -140,7 +140,7 @@ SHORT = {
             "model efficientnet b0": "In another study: paceline study cifar10-nodes-efficientnet",
             "model resnet50": "In another study: paceline study cifar10-nodes-resnet50",
         },
-        answered=("got-what-was-asked", "real-user-sys"),
+        answered=("real-user-sys",),
     ),
     "fruits-gpus": Short(
         data=f"images:{PHOTOS}",

@@ -101,8 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(words, console)
     except PacelineError as error:
-        if isinstance(error, RequestError) and not error.next:
-            error.next = f"See: {' '.join(['paceline', *words[:1]])} --help"
+        error.next = error.next or error.otherwise.format(command=" ".join(["paceline", *words[:1]]))
         console.error(error)
         return error.exit_code
     except KeyboardInterrupt:

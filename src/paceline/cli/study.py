@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _MAX_SCRIPTS = 8
 """Job scripts that a terminal is shown: they differ in little."""
+_ELSEWHERE = "Give fewer ranks and hosts: --ranks 1,2 --hosts 1. Or a cluster: --site NAME"
 
 
 def study(
@@ -209,19 +210,27 @@ def _show_preview(loaded: LoadedStudy, folder: Path, console: Console, budget: f
         console.json({"study": loaded.study.name, "folder": str(folder), "preview": plain(shown)})
         return 0
     open_study(loaded, folder, console)
-    console.result(_preview_table(shown))
-    for left_out in shown.not_run:
-        console.result(f"Not run: {left_out.label}. {left_out.reason}")
-    left = "" if shown.finished is None else f", {shown.runs - shown.finished} of them not finished"
-    console.result(f"\n{_work_text(loaded.study, shown)}\nRuns: {shown.runs}{left}. Nothing was run.")
-    console.result(_estimate_text(shown, budget))
+    console.result(_preview_text(shown, budget))
     scripts = {point.label: point.script for point in shown.points if point.script}
     for label, script in list(scripts.items())[:_MAX_SCRIPTS]:
         console.result(f"\nJob script, {label}:\n\n{script.rstrip()}")
     if len(scripts) > _MAX_SCRIPTS:
         console.result(f"\n{len(scripts) - _MAX_SCRIPTS} more job scripts are shown with --json.")
-    console.result("\nNext    Run it: the same command without --dry-run.")
+    then = "Run it: the same command without --dry-run." if shown.points else _ELSEWHERE
+    console.result(f"\nNext    {then}")
     return 0
+
+
+def _preview_text(shown: Preview, budget: float | None = None) -> str:
+    """What would be run and what would not, the data, and what it would take."""
+    lines = [_preview_table(shown)] if shown.points else []
+    lines += [f"Not run: {left_out.label}. {left_out.reason}" for left_out in shown.not_run]
+    lines += ["", _work_text(shown.study, shown)]
+    if not shown.points:
+        return "\n".join((*lines, "Runs: none. Nothing of this study fits here."))
+    left = "" if shown.finished is None else f", {shown.runs - shown.finished} of them not finished"
+    lines += [f"Runs: {shown.runs}{left}. Nothing was run.", _estimate_text(shown, budget)]
+    return "\n".join(lines)
 
 
 def _work_text(study: Study, shown: Preview) -> str:

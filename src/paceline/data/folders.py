@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +72,7 @@ def image_folder(path: Path, where: Path | None = None) -> ImageFolder:
         raise DataError(
             f"{error.filename or path} cannot be read: {error.strerror or error}.",
             right="Every class folder has to be readable.",
-            next="Check its permissions.",
+            next=f"Check its permissions: ls -ld {shlex.quote(str(error.filename or path))}",
         ) from error
 
 
@@ -191,7 +192,11 @@ def _part(folder: str, notes: list[str]) -> Part:
 def _refuse_classes(parts: dict[str, Part], classes: tuple[str, ...], where: str) -> None:
     if len(classes) < 2:
         held = f"only one class, {shown(classes[0])}" if classes else "no class folder with an image in it"
-        raise DataError(f"{where} has {held}.", right=f"{_RIGHT} Two classes are the least.", next="Check the path.")
+        raise DataError(
+            f"{where} has {held}.",
+            right=f"{_RIGHT} Two classes are the least.",
+            next="Put the images of each class into a folder of its own, or name the folder that holds those.",
+        )
     for role, part in parts.items():
         unknown = sorted(set(part.by_class) - set(classes))
         if unknown:

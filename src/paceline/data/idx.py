@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import shlex
 import struct
 import zlib
 from pathlib import Path
@@ -40,13 +41,16 @@ def read_idx(path: Path) -> np.ndarray:
         raise DataError(
             f"{path} is not a file." if os.path.exists(path) else f"There is no file {path}.",
             right="An IDX file is needed here.",
-            next="Check the path.",
+            next=f"See what is there: ls {shlex.quote(str(path.parent))}",
         )
     try:
         with path.open("rb") as file:
             return read_idx_file(file, str(path), os.fstat(file.fileno()).st_size)
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}.", next="Check its permissions.") from error
+        raise DataError(
+            f"{path} cannot be read: {error.strerror or error}.",
+            next=f"Check its permissions: ls -l {shlex.quote(str(path))}",
+        ) from error
 
 
 def read_idx_file(file: IO[bytes], where: str, size_bytes: int) -> np.ndarray:

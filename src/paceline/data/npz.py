@@ -7,6 +7,7 @@ x  y                                    one set: a sixth is held out as the test
 from __future__ import annotations
 
 import os
+import shlex
 import struct
 import warnings
 import zipfile
@@ -37,8 +38,8 @@ def read_npz(path: Path) -> Arrays:
     if not os.path.isfile(path):
         raise DataError(
             f"{path} is not a file." if os.path.exists(path) else f"There is no file {path}.",
-            right="dataset names a data set, an .npz file or a folder of IDX files.",
-            next="Check the path: a relative one starts at the study file's folder.",
+            right="dataset names a data set, an .npz file or a folder of IDX files, seen from the study file's folder.",
+            next=f"See what is there: ls {shlex.quote(str(path.parent))}",
         )
     try:
         with zipfile.ZipFile(path) as archive:
@@ -60,7 +61,10 @@ def read_npz(path: Path) -> Arrays:
             next=FETCH_AGAIN,
         ) from error
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}.", next="Check its permissions.") from error
+        raise DataError(
+            f"{path} cannot be read: {error.strerror or error}.",
+            next=f"Check its permissions: ls -l {shlex.quote(str(path))}",
+        ) from error
 
 
 def _read(archive: zipfile.ZipFile, path: Path) -> Arrays:

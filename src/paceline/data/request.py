@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,8 +167,8 @@ def _nothing(name: str, path: Path) -> DataError:
     if len(Path(name).parts) > 1:
         return DataError(
             f"There is no file or folder {path}.",
-            right=f"dataset names a data set, {_OWN}.",
-            next="Check the path: a relative one starts at the study file's folder.",
+            right=f"dataset names a data set, {_OWN}; a relative path starts at the study file's folder.",
+            next=f"See what is there: ls {shlex.quote(str(path.parent))}",
         )
     return DataError(
         catalog.unknown("dataset", name), right=f"A path works too: {_OWN}.", next="See them all: paceline data list"

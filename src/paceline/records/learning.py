@@ -164,7 +164,8 @@ class AccuracyCheck:
     """Differences below this are small enough to be called equal, as a fraction."""
     p_different: float | None
     p_equal: float | None
-    """Corrected by Holm's method for all points that are tested; None with fewer than five pairs."""
+    """Corrected by Holm's method for all points that are tested; None with fewer than five pairs, and where a run was
+    left out because it learned nothing."""
     different: bool
     equal: bool
     """Both where a difference is sure, and sure to be smaller than the margin."""

@@ -52,7 +52,7 @@ class Gain:
     mean: float
     low: float | None
     high: float | None
-    """95 % interval of the mean; None with fewer than three repeats."""
+    """Interval of the mean, 95 % over all points of the study; None with fewer than five repeats."""
     n: int
 
 

@@ -114,16 +114,17 @@ class TrainSettings:
     """scale (what keeps accuracy at this size, chosen and said), as-published (what the reports did), or as given."""
     lr_rule: str = "none"
     """How `lr` grows with the batch: none, linear, sqrt or adascale."""
-    lr_batch: int | None = None
-    """The global batch that `lr` is meant for; where None, one rank's batch if that is given, else the global one."""
+    lr_batch: int | float | None = None
+    """The global batch that `lr` is meant for; where None, one rank's batch if that is given, else the global one. A
+    recipe may make it a fraction: one rank's share of a batch that does not divide."""
     warmup_epochs: float = 0.0
-    """Over so many epochs the rate rises from `lr` to what the rule makes of it."""
+    """Over so many epochs the rate rises from `lr` to what the rule makes of it, where that is more."""
     schedule: str = "constant"
     """constant, step, cosine or one-cycle, over the epochs of the run."""
     step_epochs: float | None = None
     """Of step: epochs between two falls."""
     step_factor: float = 0.1
-    """Of step: what the rate is multiplied with at each."""
+    """Of step: what the rate is multiplied with at each. Both hold for either phase."""
     epochs_rule: str = "none"
     """none, or divide-by-ranks: epochs ÷ ranks, as a published study did."""
     label_smoothing: float = 0.0
@@ -135,6 +136,8 @@ class TrainSettings:
     """Parts in which a rank computes its share of a step, so that less memory is needed."""
     epsilon: float | None = None
     """Of adam, adamw, adadelta, lars and lamb; the optimizer's own where None."""
+    rho: float | None = None
+    """Of adadelta: how much of its averages is kept from step to step; PyTorch's 0.9 where None."""
     initialiser: str = ""
     """keras (Glorot uniform, zero biases), or PyTorch's own where empty."""
     sync_batchnorm: bool = False
@@ -158,6 +161,9 @@ class FinetuneSettings:
     """That of `[train]` where empty."""
     schedule: str = ""
     """Over the epochs of this phase; that of `[train]` where empty."""
+    epsilon: float | None = None
+    rho: float | None = None
+    """Those of `[train]` where None and its optimizer is the same; else the optimizer's own."""
     batchnorm: str = "frozen"
     """frozen (statistics as they came with the weights) or train."""
 
@@ -272,6 +278,8 @@ class Study:
     """Factors besides the ranks: path of a setting -> its values; the sections above hold the first of each."""
     full: dict[str, str] = field(default_factory=dict)
     """At the small size: path of a setting -> what the file has for the full one, as TOML; empty where it is open."""
+    given: tuple[str, ...] = ()
+    """Settings that a recipe may choose and that were given at their default: what is given, no recipe changes."""
     script: ScriptSettings | None = None
     """Where there is one, it brings its own data, model and training: the sections for these mean nothing."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paceline.report.canvas import HEIGHT, Figure, Numbers, axis_title, layout, plain, rounded
+from paceline.report.canvas import HEIGHT, LOW_ROW, Figure, Numbers, axis_title, layout, plain, rounded
 from paceline.report.learning_words import LEFT_OUT
 from paceline.report.series import Accuracies
 
@@ -30,6 +30,7 @@ def accuracy_figure(name: str, found: Accuracies) -> Figure | None:
         layout=_layout(found),
         terms=("test accuracy", "different, equal") if found.reference is not None else ("test accuracy",),
         numbers=Numbers(("point", "test accuracy (%)", "standard deviation"), rows),
+        least=60 + LOW_ROW * len(found.labels),
     )
 
 

@@ -15,6 +15,8 @@ from paceline.report.legend import Key
 
 HEIGHT = 300
 """Of a plot in pixels: two of them, the verdict and the next step fill a first screen."""
+LOW_ROW = 22
+"""Height of a row that still has room for its label."""
 
 # Of lines, in turn: colour, marker. No two have one marker: colours come twice.
 LINE_STYLES = (
@@ -60,6 +62,8 @@ class Figure:
     """What of the glossary explains it."""
     numbers: Numbers | None = None
     """Where None, the page reads them off the traces."""
+    least: int = 0
+    """Height below which rows overlap; that of the layout where 0."""
 
 
 def plain(text: str) -> str:

@@ -37,6 +37,22 @@ def is_weak(results: StudyResults) -> bool:
     return results.study.train.batch_per_rank is not None
 
 
+def shared_epoch(results: StudyResults) -> int | None:
+    """Samples of an epoch where they are the same at every point while the batch grows with the ranks, else None.
+
+    A step is then weak scaling, and an epoch strong scaling: more ranks share the same samples.
+    """
+    if is_script(results) or not is_weak(results) or len({point.point.ranks for point in results.points}) < 2:
+        return None
+    sizes = {epoch.samples for p in results.points for curve in p.curves for epoch in curve.epochs if epoch.whole}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def same_epochs(results: StudyResults) -> bool:
+    """Whether every point trains for as many epochs: whole runs can then be compared."""
+    return len({(p.point.train.epochs, p.point.finetune.epochs) for p in results.points}) == 1
+
+
 def is_script(results: StudyResults) -> bool:
     """Whether a script of the user's own was run: it has no epochs, and no accuracy that is known."""
     return results.study.script is not None

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from paceline.records.results import Effect, Percent
-from paceline.report.canvas import HEIGHT, LINE_STYLES, Figure, Numbers, axis_title, layout, plain, rounded
+from paceline.report.canvas import HEIGHT, LINE_STYLES, LOW_ROW, Figure, Numbers, axis_title, layout, plain, rounded
 from paceline.report.legend import Key
-from paceline.report.one_factor_words import FIGURES, value_text
-from paceline.report.tables import factor_heading
+from paceline.report.one_factor_words import FIGURES, effect_label, value_text
 from paceline.units import finite, number_text
 
 _LOG_FROM = 4.0
 """Between the lowest and the highest figure: beyond it a linear axis would crowd what is near 100 %."""
+_MOST_HIGH = 6
+"""Rows up to which each is as high as it likes: with more, markers are smaller, to stay apart."""
 _TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
 
 
@@ -38,12 +39,14 @@ def effects_figure(effects: Sequence[Effect]) -> Figure | None:
         layout=_layout(shown, known),
         terms=("% of the baseline", "training time", "real effect"),
         numbers=Numbers(("factor", "value", "figure", "%", "low", "high"), _rows(shown, known)),
+        least=60 + LOW_ROW * len(shown),
     )
 
 
 def _trace(effects: Sequence[Effect], name: str, key: Key, place: int) -> dict[str, Any]:
     found = [(row, e, percent) for row, e in enumerate(effects) if (percent := getattr(e, name)) and _drawn(percent)]
     intervals, color = [percent.interval for _, _, percent in found], f"var(--{key.color})"
+    low = len(effects) > _MOST_HIGH
     return {
         "type": "scatter",
         "mode": "markers",
@@ -51,12 +54,12 @@ def _trace(effects: Sequence[Effect], name: str, key: Key, place: int) -> dict[s
         "meta": key.label,
         "x": rounded([interval.median for interval in intervals]),
         # One below the other within a row, so that no interval hides another.
-        "y": [row + 0.22 * (place - 1) for row, _, _ in found],
+        "y": [row + (0.32 if low else 0.22) * (place - 1) for row, _, _ in found],
         "marker": {
             "symbol": key.marker,
-            "size": 9,
+            "size": 6 if low else 9,
             "color": [color if percent.real else "var(--surface)" for _, _, percent in found],
-            "line": {"color": color, "width": 2},
+            "line": {"color": color, "width": 1.5 if low else 2},
         },
         "error_x": {
             "type": "data",
@@ -65,10 +68,10 @@ def _trace(effects: Sequence[Effect], name: str, key: Key, place: int) -> dict[s
             "arrayminus": rounded([interval.median - interval.low for interval in intervals]),
             "color": color,
             "thickness": 1.5,
-            "width": 5,
+            "width": 3 if low else 5,
         },
         "customdata": [
-            [plain(_label(e)), *(number_text(v, 4) for v in (i.median, i.low, i.high))]
+            [plain(effect_label(e)), *(number_text(v, 4) for v in (i.median, i.low, i.high))]
             for (_, e, _), i in zip(found, intervals, strict=True)
         ],
         "hovertemplate": f"%{{customdata[0]}}: {key.label} %{{customdata[1]}} %<br>%{{customdata[2]}} to "
@@ -94,7 +97,7 @@ def _layout(effects: Sequence[Effect], names: Sequence[str]) -> dict[str, Any]:
     drawing["yaxis"] |= {
         "range": [len(effects) - 0.5, -0.5],
         "tickvals": list(range(len(effects))),
-        "ticktext": [plain(_label(effect)) for effect in effects],
+        "ticktext": [plain(effect_label(effect)) for effect in effects],
         "showgrid": False,
         "ticklabelstandoff": 6,
     }
@@ -111,10 +114,6 @@ def _rows(effects: Sequence[Effect], names: Sequence[str]) -> list[list[str | fl
                 figures = (percent.interval.median, percent.interval.low, percent.interval.high)
                 rows.append([effect.factor, value_text(effect), FIGURES[name], *rounded(figures)])
     return rows
-
-
-def _label(effect: Effect) -> str:
-    return f"{factor_heading(effect.factor)} {value_text(effect)}"
 
 
 def _drawn(percent: Percent | None) -> bool:

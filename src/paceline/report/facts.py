@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from paceline.catalog import NEED_MPI
 from paceline.records.choices import choice_lines
 from paceline.records.given import Given, Link
 from paceline.records.results import Interval, StudyResults
 from paceline.records.run import Machine
 from paceline.records.sizes import size_text
 from paceline.records.study import Study
-from paceline.report.choice import is_scaled, is_script, is_weak
+from paceline.report.choice import is_scaled, is_script, is_weak, shared_epoch
 from paceline.report.settings import study_settings
-from paceline.report.tables import parameters_text
+from paceline.report.tables import parameters_text, shared_epoch_note
 from paceline.report.words import finished_runs
 from paceline.units import bytes_text, counted, duration_text, percent_text
 
@@ -49,7 +50,8 @@ def headline_facts(results: StudyResults) -> tuple[str, ...]:
     if study.script is not None:
         facts += [study.script.path, *([f"{study.run.scaling} scaling"] if study.run.scaling else [])]
     else:
-        scaling = "weak scaling" if is_weak(results) else "strong scaling"
+        scaling = "strong scaling" if not is_weak(results) else "weak scaling"
+        scaling += ", strong by the epoch" if shared_epoch(results) else ""
         model, data = _varied(study, "model.name", study.model.name), _varied(study, "data.dataset", study.data.dataset)
         facts += [f"{model} on {data}", scaling if is_scaled(results) else "one factor at a time"]
     if sized := size_text(study):
@@ -65,8 +67,9 @@ def _varied(study: Study, path: str, value: str) -> str:
     return ", ".join(str(each) for each in study.vary.get(path, (value,)))
 
 
-def machine_facts(machine: Machine | None) -> tuple[Fact, ...]:
+def machine_facts(results: StudyResults) -> tuple[Fact, ...]:
     """What the ranks were given."""
+    machine = results.machine
     if machine is None:
         return ()
     facts = [
@@ -80,11 +83,22 @@ def machine_facts(machine: Machine | None) -> tuple[Fact, ...]:
         Fact("Devices of the ranks", _unique(machine.devices)),
         Fact("Threads per rank", _unique(map(str, machine.threads))),
         Fact("Cores of the ranks", "; ".join(_cores_text(cores) for cores in machine.affinity)),
-        Fact("Communication", machine.backend),
+        Fact("Communication", communication_text(results)),
         Fact("Links, measured before the first step", "; ".join(map(_link_text, machine.links))),
         Fact("Versions", versions_text(machine)),
     ]
     return tuple(fact for fact in facts if fact.text)
+
+
+def communication_text(results: StudyResults) -> str:
+    """What carries messages: gradients go by MPI where the strategy is one of MPI's, all else by torch's backend."""
+    backend = results.machine.backend if results.machine else ""
+    strategies = results.study.vary.get("run.strategy", (results.study.run.strategy,))
+    by_mpi = [str(name) for name in strategies if name in NEED_MPI]
+    if not by_mpi or is_script(results) or backend in ("", "none"):
+        return backend
+    which = f" ({', '.join(by_mpi)})" if len(by_mpi) < len(strategies) else ""
+    return f"gradients by MPI{which}, all else by {backend}"
 
 
 def _host_facts(machine: Machine) -> list[Fact]:
@@ -157,6 +171,7 @@ def protocol_facts(results: StudyResults) -> tuple[Fact, ...]:
             f"{repeats} per point, each in processes of its own, with {seeds}; "
             f"{finished_runs(results)} of {results.expected_runs} runs are finished.",
         ),
+        Fact("Size", f"{sized[0].upper()}{sized[1:]}." if (sized := size_text(study)) else ""),
         Fact("Order", "Runs are interleaved over the points, so that a noisy minute does not fall on one of them."),
         Fact("Warm-up", warm_up),
         Fact("Intervals", _interval_words(results)),
@@ -172,7 +187,7 @@ def definitions(results: StudyResults) -> tuple[Fact, ...]:
     """What every figure of the report means."""
     batch = "The batch per rank" if is_weak(results) else "The global batch"
     samples = "Training samples of an epoch over its time, all ranks together."
-    scaling, whole = f"{batch} is the same at every point.", ""
+    scaling, whole = f"{batch} is the same at every point. {shared_epoch_note(results)}".rstrip(), ""
     epoch = "From the first step's start to the last step's end of an epoch; evaluation is not in it."
     if is_script(results):
         whole, epoch = "From the launch of a run to its last rank's end.", ""

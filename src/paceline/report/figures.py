@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from paceline.report.accuracy_plots import accuracy_figure
-from paceline.report.canvas import Figure, plain
+from paceline.report.canvas import HEIGHT, Figure, plain
 from paceline.report.curve_plots import curve_figure
 from paceline.report.effect_plots import effects_figure
 from paceline.report.ledger_plots import ledger_figure
@@ -58,7 +58,18 @@ def figures(model: ReportModel) -> dict[str, Figure]:
             axis=f"epoch time ({model.epoch_time.unit})",
             caption="Time of an epoch after warm-up",
             hover=f"%{{customdata[1]}} {plain(model.epoch_time.unit)} an epoch",
-            terms=("epoch time",),
+            terms=("epoch time", *(("speed-up of an epoch",) if model.strong_epoch else ())),
+            more=model.strong_epoch,
+        ),
+        model.run_time
+        and scaling_figure(
+            "run",
+            "Run time",
+            model.run_time,
+            axis="run time (s)",
+            caption="Time of a whole run, which all points train for as many epochs",
+            hover="%{customdata[1]} s a run",
+            terms=("run time",),
         ),
         scaling_figure(
             "throughput",
@@ -76,10 +87,11 @@ def figures(model: ReportModel) -> dict[str, Figure]:
         ),
     ]
     drawn = {figure.name: figure for figure in made if figure is not None}
-    # These two stand beside each other on the first screen.
-    pair = [drawn[name].layout for name in (main_figure(drawn), "ledger") if name in drawn]
-    for drawing in pair:
-        drawing["height"] = max(other["height"] for other in pair)
+    # These two stand beside each other on the first screen, and leave room for what comes next.
+    pair = [drawn[name] for name in (main_figure(drawn), "ledger") if name in drawn]
+    height = max((HEIGHT, *(figure.least or figure.layout["height"] for figure in pair)))
+    for figure in pair:
+        figure.layout["height"] = height
     return drawn
 
 

@@ -32,7 +32,7 @@ def first_screen(model: ReportModel, drawn: Mapping[str, Figure]) -> str:
 
 
 def _header(model: ReportModel) -> str:
-    facts = "".join(f"<li>{escape(text)}</li>" for text in model.headline)
+    facts = "".join(f'<li><span title="{escape(text)}">{escape(text)}</span></li>' for text in model.headline)
     # A study without a question has a title all the same.
     above = f"<li>{escape(model.title)}</li>" if model.question else ""
     answer = _FIGURE.sub(lambda found: f"<strong>{found[0]}</strong>", text_html(model.verdict), count=1)

@@ -26,6 +26,7 @@ _FORMULAS = {
     "epoch time": "median over repeats of (last step's end − first step's start)",
     "samples/s": "training samples of an epoch ÷ epoch time",
     "speed-up": "samples/s ÷ samples/s of the baseline",
+    "speed-up of an epoch": "epoch time of the baseline ÷ epoch time",
     "ideal": "ranks ÷ ranks of the baseline",
     "efficiency": "speed-up ÷ ideal",
     "statistical efficiency": "samples to the target, baseline ÷ here",
@@ -49,6 +50,8 @@ _TEXTS = {
     "samples/s": "Training samples over the time that they took, all ranks together.",
     "baseline": "The timed point with the fewest ranks.",
     "speed-up": "How many times as many samples a second as at the baseline.",
+    "speed-up of an epoch": "How many times as fast an epoch of the same samples is as at the baseline.",
+    "run time": "From the launch of a run to its last rank's end.",
     "ideal": "A speed-up equal to the ratio of ranks to the baseline's.",
     "efficiency": "What of the ideal speed-up was reached.",
     "test accuracy": "On the test set after the last epoch: mean and standard deviation over repeats.",
@@ -123,9 +126,11 @@ def term_of(heading: str) -> str:
 def meanings(headings: Iterable[str], definitions: Iterable[Fact] = ()) -> tuple[Meaning, ...]:
     """What is known of these headings, in their order and each once; names of factors and points mean themselves."""
     own = {fact.label: fact.text for fact in definitions}
-    found = []
-    for term in dict.fromkeys(term_of(heading) for heading in headings):
+    found: dict[str, Meaning] = {}
+    for heading in headings:
+        # A column and a key of one table may have the same term: then the column is known by its unit, too.
+        term = heading if heading in own else term_of(heading)
         text = own.get(term) or _TEXTS.get(term)
         if text:
-            found.append(Meaning(term, text, _FORMULAS.get(term, "")))
-    return tuple(found)
+            found.setdefault(term, Meaning(term, text, _FORMULAS.get(term, "")))
+    return tuple(found.values())

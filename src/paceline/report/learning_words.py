@@ -12,7 +12,10 @@ from paceline.units import counted, duration_text, finite, number_text, percent_
 
 DIFFERENT, SMALL, EQUAL, OPEN, FEW = "different", "different, within the margin", "equal", "neither shown", "too few"
 
-LEFT_OUT = "A run that learned nothing is not compared, where most of its point's learned: the findings name it."
+LEFT_OUT = (
+    "A run that learned nothing is not compared, where most of its point's learned, and its point is called equal to "
+    "none: the findings name it."
+)
 
 
 def called(check: AccuracyCheck) -> str:
@@ -81,6 +84,8 @@ def tested(results: StudyResults) -> list[tuple[PointResult, Spread]]:
 
 def check_is_of_fewer(results: StudyResults, check: AccuracyCheck) -> bool:
     """Whether runs that learned nothing were left out of it."""
+    if check.p_different is not None and check.p_equal is None:
+        return True
     both = [point for point_id in (check.point_id, check.against) if (point := by_id(results, point_id))]
     faulty = any(point.learning and point.learning.faults for point in both)
     return faulty and check.n < min(point.test_accuracy.n for point in both if point.test_accuracy)

@@ -11,6 +11,8 @@ from paceline.report.tables import seconds_text, share_text
 
 # Up to so many bars each is so high; where it is too low for two lines, its label is set in one.
 _BAR_HEIGHTS = ((5, 46), (8, 34), (16, 22))
+_LOW_BAR_HEIGHT = 20
+"""Of bars with labels in one line, where there is little room."""
 _THIN_BAR_HEIGHT = 10
 _LOWEST_WITH_TWO_LINES = 34
 
@@ -45,6 +47,7 @@ def ledger_figure(name: str, title: str, ledger: Ledger, *, caption: str) -> Fig
         layout=drawing,
         terms=("where the time went", "median run", *(kind for kind, _ in shown)),
         numbers=_numbers(ledger),
+        least=50 + _LOW_BAR_HEIGHT * len(ledger.labels) if bar == _BAR_HEIGHTS[-1][1] else 0,
     )
 
 

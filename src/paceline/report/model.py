@@ -33,11 +33,12 @@ from paceline.report import (
     words,
 )
 from paceline.report.characters import printable
-from paceline.report.choice import drawn_points
+from paceline.report.choice import drawn_points, same_epochs
 from paceline.report.comparison_tables import SideBySide
 from paceline.report.facts import Fact
 from paceline.report.inside import Inside, insides
 from paceline.report.laws import ShownLaws, shown_laws
+from paceline.report.one_factor_words import changed_alone
 from paceline.report.published import ShownPublished, shown_published
 from paceline.report.scaling import Ranking, Scaling
 from paceline.report.series import Accuracies, LearningCurve, Ledger
@@ -112,6 +113,10 @@ class ReportModel:
     speedup: Scaling
     epoch_time: Scaling
     throughput: Scaling
+    run_time: Scaling | None
+    """Of whole runs, where ranks share an epoch and all train for as many; None elsewhere."""
+    strong_epoch: str
+    """That an epoch is strong scaling though a step is weak; empty where it is not."""
     ranking: Ranking
     """The series that the verdict compares."""
     point_ledger: Ledger
@@ -136,7 +141,8 @@ def report_model(
     `pictures` and `cpu_times` are of the points' median runs, `lost_to` says how much of a point's lost efficiency each
     factor explains: all by point_id, and for some points perhaps alone.
     """
-    drawn, laws = drawn_points(results), shown_laws(results)
+    drawn, laws, names = drawn_points(results), shown_laws(results), changed_alone(results)
+    strong_epoch = tables.shared_epoch_note(results)
     model = ReportModel(
         name=results.study.name,
         title=results.study.title or results.study.name,
@@ -168,11 +174,13 @@ def report_model(
         speedup=scaling.speedups(results),
         epoch_time=scaling.epoch_times(results),
         throughput=scaling.throughputs(results),
+        run_time=scaling.run_times(results) if strong_epoch and same_epochs(results) else None,
+        strong_epoch=strong_epoch,
         ranking=scaling.ranking(results),
-        point_ledger=series.point_ledger(drawn),
-        all_ledgers=series.point_ledger(results.points if len(drawn) < len(results.points) else ()),
+        point_ledger=series.point_ledger(drawn, names),
+        all_ledgers=series.point_ledger(results.points if len(drawn) < len(results.points) else (), names),
         curves=series.learning_curves(drawn),
-        machine=facts.machine_facts(results.machine),
+        machine=facts.machine_facts(results),
         settings=facts.settings_facts(results),
         protocol=facts.protocol_facts(results),
         definitions=(

@@ -109,6 +109,17 @@ def value_text(effect: Effect) -> str:
     return factor_text(shown_value(effect.factor, effect.value))
 
 
+def effect_label(effect: Effect) -> str:
+    """What was changed, and to what: `neurons 128`."""
+    return f"{factor_heading(effect.factor)} {value_text(effect)}"
+
+
+def changed_alone(results: StudyResults) -> dict[str, str]:
+    """Points by the one thing that each has otherwise than the baseline; empty where the design is another."""
+    names = {effect.point_id: effect_label(effect) for effect in results.effects if not effect.is_baseline}
+    return {effect.point_id: "baseline" for effect in results.effects if effect.is_baseline} | names
+
+
 def _distance(percent: Percent) -> float:
     return abs(math.log(percent.interval.median / 100))
 

@@ -26,7 +26,10 @@ def phase_table(results: StudyResults) -> Table:
     points = [point for point in results.points if len(point.phases) > 1]
     unit, factor = time_unit(results.points)
     rows = [(*key_cells(results, point), *_cells(phase, factor)) for point in points for phase in point.phases]
-    notes = ["[ ] beside a gain is the 95 % interval of its mean over repeats. Speed-ups are of the first phase."]
+    notes = [
+        "[ ] beside a gain is the 95 % interval of its mean over repeats, wider where several points have one. "
+        "Speed-ups are of the first phase."
+    ]
     return Table(
         caption="Phases: the test after each, and what the second one gained within each repeat",
         columns=(*key_columns(results), "phase", f"epoch time ({unit})", "test accuracy", "test loss", "gain (points)"),
@@ -38,11 +41,11 @@ def phase_table(results: StudyResults) -> Table:
 
 
 def gain_sentences(results: StudyResults) -> list[str]:
-    """What fine-tuning gained, of the point with the most ranks that has it."""
+    """What fine-tuning gained, of the point with the most repeats behind it, the fewest ranks among equals."""
     gains = [(point, phase.gain) for point in results.points for phase in point.phases if phase.gain]
     if not gains:
         return []
-    point, gain = gains[-1]
+    point, gain = max(gains, key=lambda pair: pair[1].n)
     return [f"Fine-tuning changed the test accuracy of {point.label} by {_gain_text(gain)}: {_called(gain)}."]
 
 

@@ -8,41 +8,24 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from paceline.records.published import (
     Answer,
     Beside,
     OurCell,
-    PublishedColumn,
     PublishedRow,
     PublishedTable,
     RowBeside,
     TableBeside,
 )
 from paceline.records.results import StudyResults
-from paceline.report.about import about_html
 from paceline.report.facts import Fact
-from paceline.report.table_html import boxed, text_html
+from paceline.report.published_glossary import heading, table_meanings
+from paceline.report.published_notes import Notes, further_epochs, notes_of
 from paceline.report.tables import NONE, Cell, Table
 from paceline.units import count_text, counted, interval_text, number_text
 
 HERE = "here"
-_MEANINGS = {
-    "load_s": "time until the data set was mapped or read",
-    "update_s": "comm-wait, comm-transfer and optimizer of the median run ÷ its steps; what it is in print is not said",
-    "epoch_s": "median over timed epochs and repeats; the first epoch is left out",
-    "one_epoch_s": "median over repeats",
-    "total_s": "from the launch of a run to its end",
-    "test_accuracy": "mean over repeats ± standard deviation",
-    "test_loss": "mean over repeats ± standard deviation",
-    "phase_s": "of the epoch; of the evaluation, what the median run's ledger has for the test",
-    "epochs_to_stable": "the first epoch from which validation stays within its noise of its plateau; in print by eye",
-    "time_percent": "training time of all epochs, in % of the baseline's in the same repeat",
-    "loss_percent": "test loss in % of the baseline's",
-    "accuracy_percent": "test accuracy in % of the baseline's",
-    "parameters": "as PyTorch counts them; Keras counts running statistics, too",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +48,8 @@ class ShownPublished:
     disagreements: tuple[str, ...] = ()
     """What the printed cells say against themselves."""
     answers: tuple[ShownAnswer, ...] = ()
-    definitions: tuple[Fact, ...] = ()
+    definitions: tuple[tuple[Fact, ...], ...] = ()
+    """For each table what its columns mean."""
 
 
 def shown_published(results: StudyResults) -> ShownPublished:
@@ -73,14 +57,12 @@ def shown_published(results: StudyResults) -> ShownPublished:
     beside = results.published
     if beside is None:
         return ShownPublished()
-    columns = [column for table in beside.tables for column in table.table.columns]
-    meant = {_heading(column): _MEANINGS[column.measure] for column in columns if column.measure in _MEANINGS}
     return ShownPublished(
         about=_about(beside, results),
-        tables=tuple(_table(table) for table in beside.tables),
+        tables=tuple(_table(table, results) for table in beside.tables),
         disagreements=tuple(found.text for found in beside.contradictions),
         answers=tuple(_answer(answer) for answer in beside.answers),
-        definitions=tuple(Fact(heading, text) for heading, text in meant.items()),
+        definitions=tuple(table_meanings(table.table) for table in beside.tables),
     )
 
 
@@ -128,18 +110,18 @@ def _listed(values: Sequence[object]) -> str:
     return ", ".join(str(value) for value in values)
 
 
-def _table(found: TableBeside) -> Table:
+def _table(found: TableBeside, results: StudyResults) -> Table:
     """One row per printed row; reasons and notes below, each once."""
     table, marks = found.table, _Marks()
     rows = []
     for printed, ours in zip(table.rows, found.rows, strict=True):
-        noted = "".join(marks.of(f"{note[0].upper()}{note[1:]}.") for note in ours.notes)
+        notes = notes_of(table, printed, ours, results)
         names = [Cell(name) for name in printed.names]
-        names[-1] = Cell(names[-1].figure, noted) if noted else names[-1]
-        rows.append((*names, *_cells(table, printed, ours, marks)))
+        names[-1] = Cell(names[-1].figure, marks.all_of(notes.row))
+        rows.append((*names, *_cells(table, printed, ours, notes, results, marks)))
     return Table(
         caption=f"Published, and here: {table.caption[0].lower()}{table.caption[1:]}",
-        columns=(*table.keys, *(_heading(column) for column in table.columns)),
+        columns=(*table.keys, *(heading(column) for column in table.columns)),
         rows=tuple(rows),
         footnotes=(*_around(found), *marks.footnotes()),
         keys=len(table.keys),
@@ -149,11 +131,6 @@ def _table(found: TableBeside) -> Table:
 
 def _is_words(table: PublishedTable, index: int) -> bool:
     return any(not row.names[index].replace(".", "").isdigit() for row in table.rows)
-
-
-def _heading(column: PublishedColumn) -> str:
-    unit = {"s": " (s)", "percent": " (%)"}.get(column.unit, "")
-    return f"{column.heading}{unit}"
 
 
 class _Marks:
@@ -167,17 +144,30 @@ class _Marks:
         known = len(self._letters)
         return self._letters.setdefault(sentence, letters[known % 26] * (1 + known // 26))
 
+    def all_of(self, sentences: Sequence[str]) -> str:
+        return "".join(self.of(sentence) for sentence in sentences)
+
     def footnotes(self) -> tuple[str, ...]:
         return tuple(f"{letter}: {sentence}" for sentence, letter in self._letters.items())
 
 
-def _cells(table: PublishedTable, printed: PublishedRow, ours: RowBeside, marks: _Marks) -> list[Cell]:
+def _cells(
+    table: PublishedTable, printed: PublishedRow, ours: RowBeside, notes: Notes, results: StudyResults, marks: _Marks
+) -> list[Cell]:
     by_column = {cell.column: cell for cell in ours.cells}
     cells = []
     for column, cell in zip(table.columns, printed.cells, strict=True):
         own = by_column[column.name]
-        missing = f"{NONE if own.point_id else 'not run'} {marks.of(own.reason)}" if own.reason else ""
-        shown = missing or own_text(own, column.unit)
+        if own.reason:
+            shown = f"{NONE if own.point_id else 'not run'} {marks.of(own.reason)}"
+        else:
+            more = further_epochs(column, own, results)
+            parts = (
+                own_text(own, column.unit),
+                f"+ {more}" if more else "",
+                marks.all_of(notes.cells.get(column.name, ())),
+            )
+            shown = " ".join(filter(None, parts))
         figure = count_text(cell.value) if column.unit == "count" and isinstance(cell.value, int) else cell.text
         cells.append(Cell(figure or NONE, f"{HERE} {shown}"))
     return cells
@@ -196,8 +186,10 @@ def own_text(cell: OurCell, unit: str) -> str:
         value_text = f"{value:.4f}" if unit == "fraction" else number_text(value, 4 if unit == "percent" else 3)
     if cell.std is not None:
         return f"{value_text} ± {cell.std:.4f}" if unit == "fraction" else f"{value_text} ± {number_text(cell.std, 2)}"
-    if cell.low is None or cell.high is None or cell.low == cell.high:
+    if cell.low is None or cell.low == cell.high:
         return value_text
+    if cell.high is None:  # it has no end within what was trained
+        return f"{value_text} [{cell.low:g}, {NONE}]"
     if isinstance(value, int) or (value == round(value) and unit == ""):
         return f"{value:.0f} [{cell.low:.0f}, {cell.high:.0f}]"
     return interval_text(value, cell.low, cell.high, 4 if unit == "percent" else 3)
@@ -225,69 +217,3 @@ def _answer(answer: Answer) -> ShownAnswer:
         verdict=answer.verdict if answer.answered else f"Not answered yet. {answer.verdict}",
         command=answer.command,
     )
-
-
-def published_html(shown: ShownPublished) -> str:
-    """The tables with what they were made with, and what the printed cells say against themselves."""
-    if not shown.tables:
-        return ""
-    about = "".join(f"<dt>{escape(fact.label)}</dt><dd>{text_html(fact.text)}</dd>" for fact in shown.about)
-    tables = "".join(_beside_html(table, shown.definitions) for table in shown.tables)
-    return f'{tables}<dl class="facts card">{about}</dl>\n'
-
-
-def _beside_html(table: Table, definitions: Sequence[Fact]) -> str:
-    """A table of two lines a cell: the printed figure, and ours below it."""
-    named = {index for index, column in enumerate(table.columns) if column in table.words}
-    word = [' class="word"' if index in named else "" for index in range(len(table.columns))]
-    head = "".join(f'<th scope="col"{word[i]}>{escape(column)}</th>' for i, column in enumerate(table.columns))
-    rows = "".join(f"<tr>{_row_html(row, table.keys, word)}</tr>" for row in table.rows)
-    notes = "".join(f'<p class="footnote">{text_html(note)}</p>' for note in table.footnotes)
-    return boxed(
-        f"{table.caption}. The upper figure is published, the lower one is ours.",
-        f'<table class="beside"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>',
-        about=about_html(table.caption, table.columns, definitions),
-        notes=notes,
-    )
-
-
-def _row_html(row: Sequence[Cell], keys: int, word: Sequence[str]) -> str:
-    names = "".join(
-        f'<th scope="row"{word[i]}>{text_html(cell.figure)}{_small(cell.beside)}</th>'
-        for i, cell in enumerate(row[:keys])
-    )
-    return names + "".join(f"<td>{_both(cell)}</td>" for cell in row[keys:])
-
-
-def _both(cell: Cell) -> str:
-    ours = cell.beside.removeprefix(f"{HERE} ")
-    figure, _, around = ours.partition(" ")
-    ours = _small(ours) if figure in (NONE, "not") else f"<b>{text_html(figure)}</b>{_small(around)}"
-    return f'<span class="printed">{text_html(cell.figure)}</span>{ours}'
-
-
-def _small(text: str) -> str:
-    return f" <small>{text_html(text)}</small>" if text else ""
-
-
-def disagreements_html(shown: ShownPublished) -> str:
-    """The printed cells that do not agree."""
-    items = "".join(f"<p>{text_html(text)}</p>" for text in shown.disagreements)
-    return f'<div class="steps card">{items}</div>' if items else ""
-
-
-def answers_html(shown: ShownPublished) -> str:
-    """The open questions of the report, each with its verdict."""
-    rows = "".join(
-        f"<dt><code>{escape(answer.name)}</code></dt><dd>{text_html(answer.question)}<br>{_verdict_html(answer)}</dd>"
-        for answer in shown.answers
-    )
-    return f'<dl class="facts card">{rows}</dl>' if rows else ""
-
-
-def _verdict_html(answer: ShownAnswer) -> str:
-    first, _, rest = answer.verdict.partition(". ")
-    rest = f" {text_html(rest)}" if rest else ""
-    ending = "." if rest else ""
-    command = f"<br><code>{escape(answer.command)}</code>" if answer.command else ""
-    return f"<strong>{text_html(first)}{ending}</strong>{rest}{command}"

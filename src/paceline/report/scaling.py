@@ -130,6 +130,13 @@ def epoch_times(results: StudyResults) -> Scaling:
     return _scaling(results, lambda p: p.epoch_s, lambda n: whole / n, unit=unit, factor=factor)
 
 
+def run_times(results: StudyResults) -> Scaling:
+    """Seconds of a run from launch to end over ranks; ideal is the baseline's over the ratio of ranks."""
+    base = _common_baseline(results)
+    whole = base.total_s.median * base.ranks_and_servers if base and base.total_s else None
+    return _scaling(results, lambda p: p.total_s, lambda n: whole / n if whole else None, unit="s")
+
+
 def efficiencies(results: StudyResults) -> Scaling:
     """Efficiency over ranks in per cent; ideal is all of it."""
     return _scaling(results, lambda p: p.efficiency, lambda n: 100.0, unit="%", factor=100.0)

@@ -20,9 +20,17 @@ _MOST_LABELS = 7
 
 
 def scaling_figure(
-    name: str, title: str, scaling: Scaling, *, axis: str, caption: str, hover: str, terms: tuple[str, ...] = ()
+    name: str,
+    title: str,
+    scaling: Scaling,
+    *,
+    axis: str,
+    caption: str,
+    hover: str,
+    terms: tuple[str, ...] = (),
+    more: str = "",
 ) -> Figure | None:
-    """A figure over ranks; None where no series has two points."""
+    """A figure over ranks, with `more` to say below it; None where no series has two points."""
     lines = [measured for line in scaling.lines if (measured := _measured(line)).ranks]
     if not any(len(line.ranks) > 1 for line in lines):
         return None
@@ -35,7 +43,7 @@ def scaling_figure(
     if any(shared for line in lines for shared in line.crowded):
         what = "had to share cores, or hosts of one machine" if scaling.emulated else "had to share cores"
         caption += f" Hollow points {what}."
-    caption += law_caption(scaling.laws)
+    caption += law_caption(scaling.laws) + (f" {more}" if more else "")
     several = len(scaling.lines) > 1
     keys = [_line_key(line, number if several else None) for number, line in enumerate(lines)]
     data = [*([_ideal_trace(ranks, ideals)] if any(ideals) else []), *law_bands(scaling.laws)]

@@ -18,7 +18,7 @@ from paceline.report.first_screen import command_html
 from paceline.report.inside import insides_html
 from paceline.report.laws import laws_html
 from paceline.report.model import ReportModel
-from paceline.report.published import answers_html, disagreements_html, published_html
+from paceline.report.published_html import answers_html, disagreements_html, published_html
 from paceline.report.steps import Step
 from paceline.report.table_html import table_html, text_html
 from paceline.report.tables import Table
@@ -101,6 +101,10 @@ def _side_by_side(model: ReportModel, drawn: Drawn) -> str:
     return "".join(parts) + _plots(model, drawn, "ranking")
 
 
+def _speed(model: ReportModel, drawn: Drawn) -> str:
+    return _plots(model, drawn, "speedup", "epoch", "run", "throughput")
+
+
 def _effects(model: ReportModel, drawn: Drawn) -> str:
     return _tables(model, model.effects) + _plots(model, drawn, "effects")
 
@@ -158,7 +162,7 @@ SECTIONS: tuple[Section, ...] = (
     Section("results", "Results", SCALES, lambda model, drawn: _tables(model, model.figures)),
     Section("not-run", "Not run", SCALES, lambda model, drawn: _tables(model, model.not_run)),
     Section("laws", "Scaling laws", SCALES, lambda model, drawn: laws_html(model.laws)),
-    Section("speed", "Speed", SCALES, lambda model, drawn: _plots(model, drawn, "speedup", "epoch", "throughput")),
+    Section("speed", "Speed", SCALES, _speed),
     Section("compare", "Side by side", SCALES, _side_by_side),
     Section("ledgers", "By kind", TIME, _ledgers),
     Section("resources", "Resources", TIME, lambda model, drawn: _tables(model, model.resources)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from paceline.records.learning import Band
@@ -66,15 +66,18 @@ class Accuracies:
     """Whether runs that learned nothing are in these means, and were not compared."""
 
 
-def point_ledger(points: Sequence[PointResult]) -> Ledger:
-    """One bar per point: its median run, mean over ranks."""
+def point_ledger(points: Sequence[PointResult], names: Mapping[str, str] | None = None) -> Ledger:
+    """One bar per point: its median run, mean over ranks; `names` by point_id stand in place of its settings."""
     shown = [(point, point.ledger_s) for point in points if point.ledger_s]
-    return _ledger([_bar_label(point, ledger) for point, ledger in shown], [ledger for _, ledger in shown])
+    labels = [_bar_label(point, ledger, (names or {}).get(point.point_id, "")) for point, ledger in shown]
+    return _ledger(labels, [ledger for _, ledger in shown])
 
 
-def _bar_label(point: PointResult, ledger_s: dict[str, float | None]) -> str:
+def _bar_label(point: PointResult, ledger_s: dict[str, float | None], name: str) -> str:
     """Two lines that tell a bar from the others: `2 ranks` and its time, or `flat` and `2 ranks, 14.2 s`."""
     ranks, length = counted(point.point.ranks, "rank"), duration_text(_whole_s(ledger_s))
+    if name:
+        return f"{name}<br>{length}"
     return f"{point.series}<br>{ranks}, {length}" if point.series else f"{point.label}<br>{length}"
 
 

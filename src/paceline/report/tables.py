@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from paceline.records.results import Interval, PointResult, Spread, StudyResults
 from paceline.records.study import factor_value, shown_value
 from paceline.records.trace import LEDGER_KINDS
-from paceline.report.choice import is_scaled, is_script
+from paceline.report.choice import is_scaled, is_script, shared_epoch
 from paceline.report.phrases import spread_text
 from paceline.units import count_text, finite, interval_text, number_text, percent_text
 
@@ -62,7 +62,9 @@ def figures_table(results: StudyResults) -> Table:
     columns = (*key_columns(results), *(("runs",) if partial else ()))
     effective = any(_effective(point) for point in points if point.point_id != point.baseline)
     columns += (f"{'run' if script else 'epoch'} time ({unit})", "samples/s")
-    columns += ("speed-up", *(("effective speed-up",) if effective else ()), "efficiency") if scaled else ()
+    columns += (
+        (speedup_heading(results), *(("effective speed-up",) if effective else ()), "efficiency") if scaled else ()
+    )
     columns += () if script else ("test accuracy",)
     rows = []
     for point in points:
@@ -78,6 +80,7 @@ def figures_table(results: StudyResults) -> Table:
         row += [] if script else [spread_cell(point.test_accuracy)]
         rows.append(tuple(row))
     footnotes = [_around_note(points, script=script), *fairness_notes(points)]
+    footnotes += [shared_epoch_note(results)] if scaled else []
     if any(point.point.servers for point in points):
         footnotes.append("Servers count as ranks in the efficiency.")
     return Table(
@@ -87,6 +90,22 @@ def figures_table(results: StudyResults) -> Table:
         footnotes=tuple(filter(None, footnotes)),
         keys=len(key_columns(results)),
         words=word_columns(results),
+    )
+
+
+def speedup_heading(results: StudyResults) -> str:
+    """What the speed-ups of a study are called: those of an epoch where ranks share its samples."""
+    return "speed-up" if shared_epoch(results) is None else "speed-up of an epoch"
+
+
+def shared_epoch_note(results: StudyResults) -> str:
+    """That an epoch shows strong scaling though the batch grows with the ranks; empty where that is not so."""
+    samples = shared_epoch(results)
+    if samples is None:
+        return ""
+    return (
+        f"An epoch has the same {count_text(samples)} samples at every point: over ranks it is strong scaling, and its "
+        "speed-up that of the samples/s. The batch grows with the ranks, so that a step is weak scaling."
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from paceline import catalog
@@ -48,7 +48,7 @@ def problems(study: Study, base: Path) -> Iterator[Problem]:
     yield from phase_checks.unused(study)
     told: set[str] = set()
     for variant in variants(study):
-        for problem in _of_combination(variant, base):
+        for problem in _of_combination(variant, base, study.vary):
             if problem.text not in told:
                 told.add(problem.text)
                 yield problem
@@ -81,7 +81,7 @@ def _one_at_a_time(study: Study) -> Iterator[Problem]:
         )
 
 
-def _of_combination(study: Study, base: Path) -> Iterator[Problem]:
+def _of_combination(study: Study, base: Path, vary: Mapping[str, Collection[object]]) -> Iterator[Problem]:
     ranks = rank_numbers(study.run)
     if study.script is not None:
         yield from scripts.problems(study.script, base)
@@ -91,7 +91,7 @@ def _of_combination(study: Study, base: Path) -> Iterator[Problem]:
         yield from _model(study.model, base)
         yield from network_checks.problems(study, base)
         yield from _train(study.train)
-        yield from recipe_checks.problems(study.train, study.run, ranks)
+        yield from recipe_checks.problems(study, ranks, vary)
         yield from phase_checks.problems(study)
         yield from noise_checks.problems(study, ranks)
         yield from target_checks.problems(study)

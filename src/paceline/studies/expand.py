@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from paceline import catalog
 from paceline.records.study import DataSettings, LaunchSettings, ModelSettings, Point, Run, RunSettings, Study
-from paceline.studies.recipe import followed
+from paceline.studies.recipe import followed, said_in
 
 GRID, ONE_AT_A_TIME = "grid", "one-at-a-time"
 DESIGNS = (GRID, ONE_AT_A_TIME)
@@ -51,12 +51,13 @@ def expand(
     other, and a rank that exchanges nothing is run under the first of several strategies.
     """
     points: dict[str, Point] = {}
+    said = said_in(study)
     for variant in variants(study):
         for ranks in rank_numbers(variant.run):
             data = data_digest if isinstance(data_digest, str) else data_digest(variant.data)
             model = model_digest if isinstance(model_digest, str) else model_digest(variant.model)
             point = replace(_point(variant, ranks, data, model), script_digest=script_digest)
-            point = followed(point, study.vary)
+            point = followed(point, said)
             points.setdefault(_computation(point), point)
     return tuple(points.values())
 

@@ -1,6 +1,6 @@
 """Which points the machine or cluster at hand can hold: `study.fits = "machine"`.
 
-    more ranks and servers than twice the cores, on this machine      left out
+    more threads of ranks and servers than twice the cores here       left out
     more than the cores, up to twice                                   run, and called emulated
     more hosts than are named, or than there are                       left out
     what its launcher refuses: memory, a program that is missing       left out
@@ -22,7 +22,7 @@ from paceline.units import counted
 
 MACHINE = "machine"
 MOST_PER_CORE = 2
-"""Ranks that may share a core: two still show that a study runs, more only how a machine suffers."""
+"""Threads that may share a core: two still show that a study runs, more only how a machine suffers."""
 _HERE = ("local", "torchrun", "mpi", "ray")
 _NAMED_MACHINES = ("torchrun", "mpi")
 
@@ -30,7 +30,7 @@ _NAMED_MACHINES = ("torchrun", "mpi")
 def held(
     study: Study, points: Sequence[Point], launcher: Callable[[Point], Launcher], *, cores: int | None = None
 ) -> tuple[tuple[Point, ...], tuple[NotRun, ...]]:
-    """The points that are run, and those that are left out; RequestError where none is left.
+    """The points that are run, and those that are left out.
 
     Without `study.fits` all are run. `cores` are those of this machine.
     """
@@ -39,12 +39,6 @@ def held(
     usable = _cores() if cores is None else cores
     reasons = [beyond(study, point, usable) or _refusal(launcher(point), point) for point in points]
     kept = tuple(point for point, reason in zip(points, reasons, strict=True) if not reason)
-    if not kept:
-        raise RequestError(
-            f"No point of the study {study.name!r} can be run here: {reasons[0]}",
-            right='With study.fits = "machine" what this machine cannot hold is left out.',
-            next="Give fewer ranks or hosts: --ranks 1,2 --hosts 1",
-        )
     return kept, tuple(not_run(study, p, reason) for p, reason in zip(points, reasons, strict=True) if reason)
 
 
@@ -73,12 +67,18 @@ def beyond(study: Study, point: Point, cores: int) -> str:
         named = counted(len(launch.machines), "host") if launch.machines else "none"
         return f"It needs {counted(point.hosts, 'host')}, and launch.machines names {named}."
     here = point.hosts == 1 and point.launcher in _HERE and not launch.ray_address
-    processes = point.ranks + point.servers
-    if here and processes > MOST_PER_CORE * cores:
-        who = counted(point.ranks, "rank")
-        who += f" and {counted(point.servers, 'server')}" if point.servers else ""
+    server_threads = point.options.get("server_threads", 1)
+    threads = point.ranks * point.threads + point.servers * server_threads
+    if here and threads > MOST_PER_CORE * cores:
+        who = _threaded(point.ranks, "rank", point.threads)
+        who += f" and {_threaded(point.servers, 'server', server_threads)}" if point.servers else ""
         return f"It has {who}, and this machine {counted(cores, 'core')}: more than twice as many are not run."
     return ""
+
+
+def _threaded(count: int, what: str, threads: int) -> str:
+    """`2 ranks`, or `1 rank of 16 threads` where one thread each is not all."""
+    return counted(count, what) + (f" of {counted(threads, 'thread')}" if threads > 1 else "")
 
 
 def _refusal(launcher: Launcher, point: Point) -> str:

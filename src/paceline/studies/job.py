@@ -10,6 +10,7 @@ from pathlib import Path
 from paceline import catalog
 from paceline.data import store
 from paceline.data.store import Prepared
+from paceline.errors import RequestError
 from paceline.launch.base import Launcher, Placement
 from paceline.records.folder import RunFolder, StudyFolder
 from paceline.records.results import NotRun
@@ -87,7 +88,10 @@ def make_job(
     cache: Path | None = None,
     force: bool = False,
 ) -> Job:
-    """The study with its data fetched and its points known; `launcher` stands in for all that the study names."""
+    """The study with its data fetched and its points known; `launcher` stands in for all that the study names.
+
+    RequestError where nothing of it can be run here.
+    """
     study = with_absolute_paths(loaded.study, loaded.base)
     contents = Contents(study=study)
     if study.script is None:
@@ -96,6 +100,12 @@ def make_job(
     points = all_points(contents)
     launchers = Launchers(study, launcher)
     points, not_run = held(study, points, launchers.of)
+    if not points:
+        raise RequestError(
+            f"No point of the study {study.name!r} can be run here: {not_run[0].reason}",
+            right='With study.fits = "machine" what this machine cannot hold is left out; --dry-run lists it.',
+            next="Give fewer ranks, hosts or threads: --ranks 1,2 --hosts 1 --set run.threads=1",
+        )
     return Job(
         study=study,
         folder=StudyFolder(folder),

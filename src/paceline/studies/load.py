@@ -15,7 +15,7 @@ from typing import Any
 import pydantic
 
 from paceline.errors import StudyFileError
-from paceline.records.study import ModelSettings, Study
+from paceline.records.study import ModelSettings, Study, TrainSettings
 from paceline.studies import checks, model_factors, scripts
 from paceline.studies.keys import (
     FACTORS,
@@ -33,6 +33,7 @@ from paceline.studies.keys import (
     wrong_type,
 )
 from paceline.studies.overrides import Tables, parsed, replaced
+from paceline.studies.recipe import MAY_CHOOSE
 from paceline.studies.sites import with_site
 from paceline.studies.sizes import sized
 from paceline.studies.source import shipped_files, study_path, study_tables
@@ -93,6 +94,7 @@ def _loaded(
     at_size = sized(tables, size, values)
     tables = _with_site(replaced(at_size.tables, values))
     study, mistyped = _typed(tables, base)
+    study = replace(study, given=_given(study, tables))
     wrong += [*at_size.problems, *mistyped, *scripts.untaken(tables)]
     wrong += _further(list(checks.problems(study, base)), wrong)
     if wrong:
@@ -155,6 +157,21 @@ def _typed(tables: Tables, base: Path = Path()) -> tuple[Study, list[Problem]]:
     if "script" not in values:
         del settings["script"]
     return Study(**{"name": "", **values.get("study", {})}, **settings, vary=vary), problems
+
+
+def _given(study: Study, tables: Tables) -> tuple[str, ...]:
+    """What a recipe may choose and these tables say at its default."""
+    table, usual = tables.get("train"), TrainSettings()
+    named = {f"train.{key}" for key in table} if isinstance(table, dict) else set()
+    return tuple(
+        path
+        for path in MAY_CHOOSE
+        if path in named and path not in study.vary and _setting(study.train, path) == _setting(usual, path)
+    )
+
+
+def _setting(train: TrainSettings, path: str) -> object:
+    return getattr(train, path.split(".", 1)[1])
 
 
 def _is_section(name: str, value: object) -> bool:

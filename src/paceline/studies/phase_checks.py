@@ -14,6 +14,7 @@ from paceline import catalog
 from paceline.records.study import FinetuneSettings, Study
 from paceline.studies.keys import Problem, shown
 from paceline.studies.recipe import SCHEDULES
+from paceline.studies.recipe_checks import optimizer_problems
 
 _CHOICES = {
     "batchnorm": ("frozen", "train"),
@@ -24,6 +25,7 @@ _CHOICES = {
 def problems(study: Study) -> Iterator[Problem]:
     """Everything that is wrong with one combination of a study's factors."""
     yield from _values(study.finetune)
+    yield from optimizer_problems("finetune", study.finetune, study.finetune.optimizer or study.train.optimizer)
     if study.finetune.schedule == "step" and study.train.step_epochs is None:
         text = 'finetune.schedule = "step": needs train.step_epochs, the epochs between two falls.'
         yield Problem(("finetune.schedule", "train.step_epochs"), text)

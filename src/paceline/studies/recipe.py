@@ -2,14 +2,15 @@
 
     scale           what keeps accuracy as the batch grows:
                         optimizer   adam becomes lamb above a batch of 8,192
-                        lr_batch    128 where the study gives a global batch; with a batch per rank, that of one rank
                         lr_rule     linear for sgd and lars; sqrt for adam, adamw, adadelta and lamb
+                        lr_batch    128 where the study gives a global batch; with a batch per rank, that of one rank
                         warm-up     a tenth of the epochs, 5 at most, where the rule raises the rate
                         schedule    cosine
-    as-published    what the reports did: lr × ranks, Keras's initialisers and Keras's epsilon
+    as-published    what the reports did: lr × ranks, Keras's initialisers, and what Keras's optimizers have by default
 
-A recipe never changes what the study says: a setting that is not at its default has been said. Pure: the point that
-comes of it has the settings that are run, and the reasons in words.
+A recipe never changes what the study says: a setting has been said where it is varied, stands in the study file or is
+overridden, at its default, too. Pure: the point that comes of it has the settings that are run, and the reasons in
+words.
 
 Sources: Goyal et al. 2017 held accuracy up to 8,192 with the linear rule, five of ninety epochs of warm-up and SGD;
 You et al. 2020 no longer reached their target with tuned AdamW at 16,384 and did with LAMB up to 32,768; Malladi et
@@ -22,8 +23,9 @@ import math
 from collections.abc import Collection
 from dataclasses import replace
 
+from paceline import catalog
 from paceline.records.rates import rule_factor
-from paceline.records.study import Point, TrainSettings
+from paceline.records.study import FinetuneSettings, Point, Study, TrainSettings
 from paceline.units import counted
 
 RECIPES = ("", "scale", "as-published")
@@ -35,25 +37,31 @@ USUAL_BATCH = 128
 LARGEST_BATCH = 8192
 """Up to which rules for the learning rate alone were seen to hold."""
 _WARM_UP_SHARE, _WARM_UP_MOST = 0.1, 5.0
-_KERAS_EPSILON = 1e-7
-_KERAS_HAS_EPSILON = ("adam", "adamw", "adadelta")
+
+MAY_CHOOSE = tuple(f"train.{key}" for key in ("optimizer", "lr_rule", "warmup_epochs", "schedule", "initialiser"))
+"""What a recipe chooses that is not open by itself: its default may be meant, or just not be said."""
 
 
-def followed(point: Point, vary: Collection[str] = ()) -> Point:
-    """The point with the settings that its recipe and its rule for epochs make; what a study varies is left alone."""
+def said_in(study: Study) -> frozenset[str]:
+    """The settings that a study varies, or gives at their default: no recipe changes them."""
+    return frozenset((*study.vary, *study.given))
+
+
+def followed(point: Point, said: Collection[str] = ()) -> Point:
+    """The point with the settings that its recipe and its rule for epochs make; those in `said` are left alone."""
     if point.script is not None:
         return point
-    said = [path.removeprefix("train.") for path in vary if path.startswith("train.")]
     train, reasons = resolved(
         point.train, batch_global=point.batch_global, ranks=point.ranks, servers=point.servers > 0, said=said
     )
-    return replace(point, train=train, chosen=reasons)
+    finetune, others = _second_phase(point.finetune, train)
+    return replace(point, train=train, finetune=finetune, chosen=(*reasons, *others))
 
 
 def resolved(
     train: TrainSettings, *, batch_global: int, ranks: int, servers: bool = False, said: Collection[str] = ()
 ) -> tuple[TrainSettings, tuple[str, ...]]:
-    """The settings that are run, and a sentence about each that was chosen; keys in `said` are left as they are."""
+    """The settings that are run, and a sentence about each that was chosen; those in `said` are left as they are."""
     chosen = _Choices(train, said)
     if train.epochs_rule == "divide-by-ranks" and train.epochs is not None:
         epochs, by = math.ceil(train.epochs / ranks), counted(ranks, "rank")
@@ -78,24 +86,25 @@ class _Choices:
     def take(self, key: str, value: str | float | int, reason: str) -> None:
         if value != getattr(self.train, key):
             self.train = replace(self.train, **{key: value})
-            self.reasons.append(f"train.{key} = {value}: {reason}")
+            self.reasons.append(_reason(f"train.{key}", value, reason))
 
     def unsaid(self, key: str) -> bool:
-        return key not in self._said and getattr(self.train, key) == getattr(TrainSettings(), key)
+        return f"train.{key}" not in self._said and getattr(self.train, key) == getattr(TrainSettings(), key)
 
 
 def _scale(chosen: _Choices, batch_global: int, ranks: int, *, servers: bool) -> None:
     # Servers hold parts of layers, and LAMB steps whole ones.
     if chosen.unsaid("optimizer") and batch_global > LARGEST_BATCH and not servers:
         why = f"above a batch of {LARGEST_BATCH:,} LAMB was seen to hold what Adam loses (You et al. 2020)"
-        chosen.take("optimizer", "lamb", why)
-    if chosen.unsaid("lr_batch") and chosen.train.batch_per_rank is None:
-        chosen.take("lr_batch", USUAL_BATCH, f"lr is taken for one that is meant for a batch of {USUAL_BATCH}")
+        decay = "; its own weight decay, 0.01, comes with it" if chosen.train.weight_decay is None else ""
+        chosen.take("optimizer", "lamb", why + decay)
     if chosen.unsaid("lr_rule"):
         by_sum = chosen.train.optimizer in ("sgd", "lars")
         why = "steps grow with the samples they stand for (Goyal et al. 2017)"
         adaptive = "an adaptive optimizer's noise falls with the root of the batch (Malladi et al. 2022)"
         chosen.take("lr_rule", "linear" if by_sum else "sqrt", why if by_sum else adaptive)
+    if chosen.unsaid("lr_batch") and chosen.train.batch_per_rank is None and chosen.train.lr_rule != "none":
+        chosen.take("lr_batch", USUAL_BATCH, f"lr is taken for one that is meant for a batch of {USUAL_BATCH}")
     if chosen.unsaid("schedule"):
         chosen.take(
             "schedule", "cosine", "a rate that ends near 0 averages out what a high one leaves (He et al. 2019)"
@@ -123,8 +132,26 @@ def _as_published(chosen: _Choices, batch_global: int, ranks: int) -> None:
     if chosen.unsaid("lr_rule"):
         chosen.take("lr_rule", "linear", f"lr × {counted(ranks, 'rank')}, as the reports did")
         if chosen.unsaid("lr_batch") and chosen.train.batch_per_rank is None:
-            chosen.take("lr_batch", max(1, batch_global // ranks), "one rank's share of the batch, which lr is for")
+            share = batch_global // ranks if batch_global % ranks == 0 else batch_global / ranks
+            chosen.take("lr_batch", share, "one rank's share of the batch, which lr is for")
     if chosen.unsaid("initialiser"):
         chosen.take("initialiser", "keras", "the reports trained with Keras, whose kernels start larger than PyTorch's")
-    if chosen.unsaid("epsilon") and chosen.train.optimizer in _KERAS_HAS_EPSILON:
-        chosen.take("epsilon", _KERAS_EPSILON, f"Keras's own for {chosen.train.optimizer}")
+    for key, value in catalog.KERAS_DEFAULTS.get(chosen.train.optimizer, {}).items():
+        if chosen.unsaid(key):
+            chosen.take(key, value, f"Keras's own for {chosen.train.optimizer}")
+
+
+def _second_phase(finetune: FinetuneSettings, train: TrainSettings) -> tuple[FinetuneSettings, tuple[str, ...]]:
+    """The same for an optimizer that the second phase has for itself; one of both phases is as the first has it."""
+    optimizer = finetune.optimizer
+    if train.recipe != "as-published" or not finetune.epochs or optimizer in ("", train.optimizer):
+        return finetune, ()
+    keras = catalog.KERAS_DEFAULTS.get(optimizer, {})
+    taken = {key: value for key, value in keras.items() if getattr(finetune, key) is None}
+    reasons = (_reason(f"finetune.{key}", value, f"Keras's own for {optimizer}") for key, value in taken.items())
+    return replace(finetune, **taken), tuple(reasons)
+
+
+def _reason(path: str, value: str | float | int, reason: str) -> str:
+    shown = f"{value:.4g}" if isinstance(value, float) else value
+    return f"{path} = {shown}: {reason}"

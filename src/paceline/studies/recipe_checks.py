@@ -1,15 +1,16 @@
 """What cannot be right in the settings that decide how a run learns: rates, schedules, optimizers, averages.
 
-A setting that would do nothing is refused, too: whoever gave it expects that it does something.
+A setting that would do nothing is refused, too: whoever gave it expects that it does something. Where what it belongs
+to is varied, it does at some points.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from paceline import catalog
-from paceline.records.study import RunSettings, TrainSettings
+from paceline.records.study import FinetuneSettings, Study, TrainSettings
 from paceline.studies.keys import Problem, shown
 from paceline.studies.recipe import RECIPES, RULES, SCHEDULES
 
@@ -23,16 +24,23 @@ _CHOICES = {
 _USUAL = TrainSettings()
 
 
-def problems(train: TrainSettings, run: RunSettings, ranks: tuple[int, ...]) -> Iterator[Problem]:
-    """Everything that is wrong with one combination of a study's factors."""
+def problems(study: Study, ranks: tuple[int, ...], vary: Mapping[str, Collection[object]]) -> Iterator[Problem]:
+    """Everything that is wrong with one combination of a study's factors, which are those of `vary`."""
+    train = study.train
     for key, allowed in _CHOICES.items():
         if getattr(train, key) not in allowed:
             yield _problem(train, key, f"must be {' or '.join(map(shown, allowed))}.")
     yield from _numbers(train)
     most = max((*ranks, 1))
+    ruled = train.lr_rule != "none" or "train.lr_rule" in vary
+    if not ruled and ("train.lr_rule" in study.given or not (train.recipe or "train.recipe" in vary)):
+        yield from _unruled(train)
     yield from _rate(train, _epochs(train, most))
-    yield from _optimizer(train)
-    yield from _servers(train, run.strategy)
+    schedules = {train.schedule, study.finetune.schedule}
+    if "step" not in schedules.union(*(vary.get(path, ()) for path in ("train.schedule", "finetune.schedule"))):
+        yield from _unstepped(train)
+    yield from optimizer_problems("train", train, train.optimizer)
+    yield from _servers(train, study.run.strategy)
     yield from _parts(train, most)
     if train.epochs_rule == "divide-by-ranks" and train.epochs is None and train.steps is not None:
         text = "divides epochs, and train.steps is given. Give train.epochs in its place."
@@ -50,10 +58,8 @@ def _numbers(train: TrainSettings) -> Iterator[Problem]:
     for key in ("warmup_epochs", "average_epochs", "clip_norm"):
         if not (math.isfinite(getattr(train, key)) and getattr(train, key) >= 0):
             yield _problem(train, key, "must be finite, 0 or more.")
-    for key in ("step_epochs", "epsilon"):
-        value = getattr(train, key)
-        if value is not None and not (math.isfinite(value) and value > 0):
-            yield _problem(train, key, "must be a finite number above 0.")
+    if train.step_epochs is not None and not 0 < train.step_epochs < math.inf:
+        yield _problem(train, "step_epochs", "must be a finite number above 0.")
     for key in ("lr_batch", "accumulate"):
         value = getattr(train, key)
         if value is not None and value < 1:
@@ -64,15 +70,25 @@ def _numbers(train: TrainSettings) -> Iterator[Problem]:
         yield _problem(train, "label_smoothing", "must be from 0 to below 1.")
 
 
+def _unruled(train: TrainSettings) -> Iterator[Problem]:
+    """What does nothing where no point has a rule for its rate."""
+    rule = 'Give train.lr_rule = "linear" or "sqrt".'
+    if train.lr_batch is not None:
+        yield _problem(train, "lr_batch", f"says what train.lr is for, and no rule asks for it. {rule}", "lr_rule")
+    if train.warmup_epochs > 0:
+        text = f"leads from train.lr to what a rule makes of it, and there is no rule. {rule}"
+        yield _problem(train, "warmup_epochs", text, "lr_rule")
+
+
+def _unstepped(train: TrainSettings) -> Iterator[Problem]:
+    """What does nothing where no phase of any point has the schedule for it."""
+    for key in ("step_epochs", "step_factor"):
+        if getattr(train, key) != getattr(_USUAL, key):
+            yield _problem(train, key, 'only schedule = "step" takes it.', "schedule")
+
+
 def _rate(train: TrainSettings, epochs: int | None) -> Iterator[Problem]:
     """What holds between a rule, its warm-up and the schedule."""
-    rule = 'Give train.lr_rule = "linear" or "sqrt".'
-    if train.lr_rule == "none" and not train.recipe:
-        if train.lr_batch is not None:
-            yield _problem(train, "lr_batch", f"says what train.lr is for, and no rule asks for it. {rule}", "lr_rule")
-        if train.warmup_epochs > 0:
-            text = f"leads from train.lr to what a rule makes of it, and there is no rule. {rule}"
-            yield _problem(train, "warmup_epochs", text, "lr_rule")
     if train.warmup_epochs > 0 and train.lr_rule == "adascale":
         text = (
             'train.lr_rule = "adascale" raises the rate by what it measures, without a warm-up. Leave one of them out.'
@@ -86,16 +102,21 @@ def _rate(train: TrainSettings, epochs: int | None) -> Iterator[Problem]:
     if train.schedule == "step" and train.step_epochs is None:
         text = "needs train.step_epochs, the epochs between two falls."
         yield _problem(train, "schedule", text, "step_epochs")
-    if train.schedule != "step":
-        for key in ("step_epochs", "step_factor"):
-            if getattr(train, key) != getattr(_USUAL, key):
-                yield _problem(train, key, 'only schedule = "step" takes it.', "schedule")
 
 
-def _optimizer(train: TrainSettings) -> Iterator[Problem]:
-    if train.epsilon is not None and train.optimizer not in catalog.TAKE_EPSILON:
-        names = ", ".join(catalog.TAKE_EPSILON)
-        yield _problem(train, "epsilon", f"only {names} take it, not {shown(train.optimizer)}.", "optimizer")
+def optimizer_problems(section: str, settings: TrainSettings | FinetuneSettings, optimizer: str) -> Iterator[Problem]:
+    """What is wrong with the numbers of a section that only some optimizers take, for the one that it has."""
+    for key, takers in (("epsilon", catalog.TAKE_EPSILON), ("rho", catalog.TAKE_RHO)):
+        path, value = f"{section}.{key}", getattr(settings, key)
+        if value is None:
+            continue
+        if not 0 < value < (1 if key == "rho" else math.inf):
+            limits = "above 0 and below 1" if key == "rho" else "a finite number above 0"
+            yield Problem((path,), f"{path} = {shown(value)}: must be {limits}.")
+        if optimizer not in takers:
+            only = f"{', '.join(takers)} {'take' if len(takers) > 1 else 'takes'} it"
+            about = dict.fromkeys((path, f"{section}.optimizer", "train.optimizer"))
+            yield Problem(tuple(about), f"{path} = {shown(value)}: only {only}, not {shown(optimizer)}.")
 
 
 def _servers(train: TrainSettings, strategy: str) -> Iterator[Problem]:

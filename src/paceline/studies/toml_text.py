@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import fields
 
-from paceline.records.study import Study
+from paceline.records.study import Study, TrainSettings
+from paceline.studies.recipe import MAY_CHOOSE
 
 _SECTIONS = ("data", "augment", "model", "train", "finetune", "run", "launch")
 _ALWAYS = ("name", "title", "question")
@@ -18,7 +19,8 @@ _ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"'
 def study_toml(study: Study) -> str:
     """The study as a file that `load_study` reads back to an equal one, its factors in the same order.
 
-    At the small size the sections are as they were written, and `[small]` has what took their place.
+    At the small size the sections are as they were written, and `[small]` has what took their place. What a recipe may
+    choose and nobody gave is a comment: what stands in a file was given.
     """
     usual = {field.name: field.default for field in fields(Study)}
     about = [key for key in _STUDY if key in _ALWAYS or getattr(study, key) != usual[key]]
@@ -31,8 +33,21 @@ def study_toml(study: Study) -> str:
         given = {f"{section}.{key}": value for key, value in _values(study, section, order).items()}
         small += [_line(path, value) for path, value in given.items() if path in study.full and value is not None]
         written = {path.split(".", 1)[1]: study.full.get(path, _text(value)) for path, value in given.items()}
-        lines += ["", f"[{section}]", *(f"{_key(key)} = {text}" for key, text in written.items() if text)]
+        lines += ["", f"[{section}]"]
+        lines += [
+            f"{'# ' * _open_to_recipes(study, f'{section}.{key}')}{_key(key)} = {text}"
+            for key, text in written.items()
+            if text
+        ]
     return "\n".join([*lines, *(["", "[small]", *small] if small else [])]) + "\n"
+
+
+def _open_to_recipes(study: Study, path: str) -> bool:
+    """Whether a recipe may choose a setting, because the study says nothing about it."""
+    if path not in MAY_CHOOSE or path in (*study.given, *study.vary, *study.full):
+        return False
+    key = path.split(".", 1)[1]
+    return getattr(study.train, key) == getattr(TrainSettings(), key)
 
 
 def settings_text(study: Study) -> dict[str, str]:

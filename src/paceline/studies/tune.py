@@ -17,9 +17,9 @@ from paceline.errors import FolderError, RequestError
 from paceline.records.lr_range import LrAdvice
 from paceline.records.study import Point, Study, TrainSettings
 from paceline.studies.collect import collect
-from paceline.studies.expand import rank_numbers
+from paceline.studies.expand import rank_numbers, variants
 from paceline.studies.load import LoadedStudy
-from paceline.studies.recipe import resolved
+from paceline.studies.recipe import resolved, said_in
 
 FEWEST_STEPS = 10
 
@@ -42,7 +42,7 @@ def range_study(loaded: LoadedStudy, *, cores: int, first: float, last: float, s
     fitting = [number for number in numbers if number * study.run.threads <= cores or study.run.launcher != "local"]
     chosen, usual = max(fitting, default=min(numbers)), TrainSettings()
     train = replace(
-        _settled(study, chosen),
+        _settled(study, study, chosen),
         schedule="range",
         lr=first,
         step_factor=last / first,
@@ -50,7 +50,7 @@ def range_study(loaded: LoadedStudy, *, cores: int, first: float, last: float, s
         **{key: getattr(usual, key) for key in _COURSE},
     )
     run = replace(study.run, ranks=(chosen,), ranks_per_host=None, repeats=repeats)
-    return replace(loaded, study=replace(study, train=train, run=run, vary={}))
+    return replace(loaded, study=replace(study, train=train, run=run, vary={}, given=()))
 
 
 # What is about the course of a whole training.
@@ -90,16 +90,16 @@ def changes_to(study: Study, advice: LrAdvice) -> list[str]:
         return []
     lr = f"train.lr={advice.lr:g}"
     # A rule would scale it once more, were it not said which batch it is for.
-    ruled = _settled(study, advice.ranks).lr_rule != "none"
+    ruled = any(_settled(study, variant, advice.ranks).lr_rule != "none" for variant in variants(study))
     return [lr, f"train.lr_batch={advice.batch_global}"] if ruled else [lr]
 
 
-def _settled(study: Study, ranks: int) -> TrainSettings:
-    """The settings that a recipe makes of a study at so many ranks."""
-    train = study.train
+def _settled(study: Study, variant: Study, ranks: int) -> TrainSettings:
+    """The settings that a recipe makes of one combination of a study's factors at so many ranks."""
+    train = variant.train
     batch_global = train.batch_global if train.batch_global is not None else (train.batch_per_rank or 1) * ranks
-    servers = study.run.strategy.startswith("parameter-server")
-    return resolved(train, batch_global=batch_global, ranks=ranks, servers=servers)[0]
+    servers = variant.run.strategy.startswith("parameter-server")
+    return resolved(train, batch_global=batch_global, ranks=ranks, servers=servers, said=said_in(study))[0]
 
 
 def _check(study: Study, first: float, last: float, steps: int, repeats: int) -> None:

@@ -1,12 +1,14 @@
 """Training images changed at random, each in its own way, a whole batch at a time.
 
-    crop, flip, shift    by indices, on the bytes as they are           rows are copied, nothing is computed
-    zoom, rotation       with the shift, as one affine mapping          bilinear, once for all three
+    crop, shift          by indices, on the bytes as they are           rows are copied, nothing is computed
+    zoom, rotation       with crop and shift, as one affine mapping     bilinear, once for all four
     colour               brightness, contrast and saturation            one weighted sum for all three
+    flip                 by indices, on bytes again
     cutout               a square at the data set's mean
 
-What is done to a sample follows from its key alone (`draws.py`), and its key from seed, epoch and index: the same on
-any number of ranks and after a resume. Every transform has draws of its own, so that turning one on changes no other.
+In this order. What is done to a sample follows from its key alone (`draws.py`), and its key from seed, epoch and index:
+the same on any number of ranks and after a resume. Every transform has draws of its own, so that turning one on
+changes no other.
 
 torchvision's transforms.v2 decide once per call, for a whole batch alike, or have to be called sample by sample;
 kornia decides per sample, but in floats and from a generator's state. bench/augment.py has the ratios.
@@ -53,13 +55,14 @@ class Augmentation:
         if not self._changes:
             return images
         settings, draws = self._settings, uniform(keys, _DRAWS)
-        done = self._moved(images, draws)
-        done = _flipped(done, draws[_FLIP] < 0.5) if settings.flip else done
+        done = images if self._turns else self._moved(images, draws)
         if self._turns or settings.colour:
             done = done.to(torch.float32) if images.dtype == torch.uint8 else done
             done = self._mapped(done, draws) if self._turns else done
             done = self._coloured(done, draws) if settings.colour else done
             done = done.round().clamp_(0, 255).to(torch.uint8) if images.dtype == torch.uint8 else done
+        # After all that moves pixels: a shift to the left is one whether or not the image is zoomed, too.
+        done = _flipped(done, draws[_FLIP] < 0.5) if settings.flip else done
         return self._cut(done, draws) if settings.cutout else done
 
     def _check(self) -> None:
@@ -75,8 +78,8 @@ class Augmentation:
                 )
 
     def _moved(self, images: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
-        """Crop and, where nothing else maps pixels, shift: a window of each image with black around it."""
-        pad, most_y, most_x = self._settings.crop, *((0, 0) if self._turns else (self._most_y, self._most_x))
+        """Crop and shift where nothing else maps pixels: a window of each image with black around it."""
+        pad, most_y, most_x = self._settings.crop, self._most_y, self._most_x
         if not (pad or most_y or most_x):
             return images
         count, height, width, channels = images.shape
@@ -93,22 +96,29 @@ class Augmentation:
         return rows.index_select(0, begins.flatten()).view(images.shape)
 
     def _mapped(self, images: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
-        """Zoomed, turned and shifted: each pixel is looked up where it comes from, black outside of the image.
+        """Cropped, zoomed, turned and shifted: each pixel is looked up where it comes from, black outside of the image.
 
-        A pixel at p, measured from the centre, comes from R⁻¹ (p − t) / z, with zoom z, rotation R and shift t.
+        A pixel at p, measured from the centre, comes from R⁻¹ (p − t) / z − c, with crop c, zoom z, rotation R and
+        shift t.
         """
         settings, height, width = self._settings, self._height, self._width
         zoom = 1 + settings.zoom * (2 * draws[_ZOOM] - 1)
         angle = math.radians(settings.rotation) * (2 * draws[_TURN] - 1)
         # A window that begins further down shows the image further up.
-        shift_y = self._most_y - _whole(draws[_SHIFT_Y], 2 * self._most_y + 1)
-        shift_x = self._most_x - _whole(draws[_SHIFT_X], 2 * self._most_x + 1)
+        shift_y, shift_x, crop_y, crop_x = (
+            (most - _whole(draws[row], 2 * most + 1))[:, None, None]
+            for row, most in (
+                *((_SHIFT_Y, self._most_y), (_SHIFT_X, self._most_x)),
+                *((_CROP_Y, settings.crop), (_CROP_X, settings.crop)),
+            )
+        )
         cosine, sine = (angle.cos() / zoom)[:, None, None], (angle.sin() / zoom)[:, None, None]
-        y = (torch.arange(height, device=images.device) - (height - 1) / 2)[:, None] - shift_y[:, None, None]
-        x = torch.arange(width, device=images.device) - (width - 1) / 2 - shift_x[:, None, None]
+        y = (torch.arange(height, device=images.device) - (height - 1) / 2)[:, None] - shift_y
+        x = torch.arange(width, device=images.device) - (width - 1) / 2 - shift_x
         # grid_sample counts from −1 to 1, from edge to edge. Not affine_grid: its product of matrices may round
         # otherwise in a batch of another size.
-        grid = torch.stack(((cosine * x + sine * y) * (2 / width), (cosine * y - sine * x) * (2 / height)), dim=3)
+        from_x, from_y = cosine * x + sine * y - crop_x, cosine * y - sine * x - crop_y
+        grid = torch.stack((from_x * (2 / width), from_y * (2 / height)), dim=3)
         planes = images.permute(0, 3, 1, 2)
         sampled = functional.grid_sample(planes, grid.to(images.dtype), mode="bilinear", align_corners=False)
         return sampled.permute(0, 2, 3, 1)

@@ -28,7 +28,7 @@ from torch import nn
 
 from paceline.errors import StorageError
 from paceline.records import codec
-from paceline.records.run import Epoch, NoiseEpoch, PhaseEnd
+from paceline.records.run import CachedFeatures, Epoch, NoiseEpoch, PhaseEnd
 
 KEEP = 2
 """How many checkpoints stay: the newest, and the one before it should the disk lie."""
@@ -56,6 +56,8 @@ class Standing:
     """Those before it."""
     noise: tuple[NoiseEpoch, ...] = ()
     """Of the finished epochs, where it was measured."""
+    features: CachedFeatures | None = None
+    """Those that the first phase was trained on: a run that resumes in the second does not make them again."""
 
 
 def write_checkpoint(folder: Path, standing: Standing, tensors: Mapping[str, torch.Tensor]) -> Path:

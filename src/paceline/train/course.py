@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from paceline.records.run import CachedFeatures, PhaseEnd
+from paceline.records.run import PhaseEnd
 from paceline.train import features
 from paceline.train.batches import Batches, Samples, ShareBatches
 from paceline.train.evaluate import evaluate
@@ -51,8 +51,6 @@ class Course:
         self._equipment = equipment
         self._images = self._inputs = _Inputs(rank.batches, rank.samples, test)
         self._phases = planned(rank.manifest.point, rank.batches.steps_per_epoch)
-        self.features: CachedFeatures | None = None
-        """None as long as it trains on images."""
         rank.advance = self.advance
 
     def run(self) -> bool:
@@ -61,10 +59,13 @@ class Course:
         while True:
             if rank.learner is not rank.model:
                 self._take_features()
-            if not (explore(rank) if rank.phase.settings.schedule == RANGE else train(rank)):
+            ranged = rank.phase.settings.schedule == RANGE
+            if ranged:
+                explore(rank)
+            elif not train(rank):
                 return False
             rank.phases += (self._end(),)
-            if rank.phase == self._phases[-1] or rank.phase.settings.schedule == RANGE:
+            if ranged or rank.phase == self._phases[-1]:
                 return True
             self.advance()
 
@@ -98,7 +99,7 @@ class Course:
             cache=Path(rank.manifest.data_folder).parent,
             sources={"train": (self._images.samples, used), "test": (self._images.test, _all(self._images.test))},
         )
-        made, self.features = features.ready(wanted, rank.recorder, rank.strategy.peers, rank=rank.rank, size=rank.size)
+        made, rank.features = features.ready(wanted, rank.recorder, rank.strategy.peers, rank=rank.rank, size=rank.size)
         batches = Batches(
             made["train"],
             held.parts.train,

@@ -1,6 +1,6 @@
 """Random numbers that follow from what they are drawn for, and from nothing else.
 
-    key      =  mix(mix(mix(seed) + epoch) + index)           one for every sample of every epoch
+    key      =  mix(mix(mix(seed + γ) + epoch + γ) + index)   one for every sample of every epoch
     draw k   =  mix(key + (k + 1) · γ), its upper 53 bits as a fraction of 1
 
 `mix` is the finaliser of SplitMix64 (Steele, Lea, Flood 2014) and γ its increment, so the draws of a key are

@@ -1,6 +1,6 @@
 """What a frozen base makes of every image, computed once and reused: `train.cached_features` of a study file.
 
-    CACHE/features-5d2ab0c1/     train.npy test.npy features.json          one row per image, mapped by every rank
+    CACHE/features-5d2ab0c19f3e7746/     train.npy test.npy features.json  one row per image, mapped by every rank
 
 Every rank computes its share and writes it into its place of the same files. They are filled in a folder of another
 name, which gets its own when all ranks are done: it is there whole or not at all, and what a killed run leaves behind
@@ -36,6 +36,7 @@ from paceline.records.run import CachedFeatures
 from paceline.records.study import Point
 from paceline.train.batches import Samples, share
 from paceline.train.evaluate import at_once
+from paceline.train.models.weights import tensors_sha256
 from paceline.train.parallel.base import Peers
 
 _TOKEN_BYTES = 8
@@ -79,7 +80,7 @@ class Wanted:
             "used": {name: digest.hexdigest() for name, digest in used.items()},
             "model": [settings.model.name.replace("\\", "/").rsplit("/", 1)[-1], settings.model_digest],
             "options": settings.model.options,
-            "weights": _weights_sha256(self.model),
+            "weights": tensors_sha256(_base_tensors(self.model)),
             "pixels": bool(getattr(self.model, "wants_pixels", False)),
             "precision": settings.train.precision,
             "device": next(self.model.parameters()).device.type,
@@ -253,14 +254,9 @@ def _told(text: str, peers: Peers, device: torch.device) -> str:
     return bytes(message.tolist()).decode()
 
 
-def _weights_sha256(model: nn.Module) -> str:
-    """Of all parameters and buffers but those of the head, which is trained on what the others make."""
-    digest = hashlib.sha256()
-    for name, tensor in model.state_dict().items():
-        if not name.startswith("head."):
-            digest.update(f"{name} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
+def _base_tensors(model: nn.Module) -> dict[str, torch.Tensor]:
+    """All parameters and buffers but those of the head, which is trained on what the others make."""
+    return {name: tensor for name, tensor in model.state_dict().items() if not name.startswith("head.")}
 
 
 @contextmanager

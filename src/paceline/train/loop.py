@@ -132,7 +132,10 @@ def _set_rate(rank: Rank) -> None:
 
 
 def _clip(rank: Rank) -> None:
-    """Shorten the gradient of the whole batch, which every rank has by now, to what it may be at most."""
+    """Shorten the gradient to what it may be at most: that of the whole batch, which every rank has by now.
+
+    Under local-sgd there is none of the whole batch, and a rank shortens its own.
+    """
     clip_norm = rank.manifest.point.train.clip_norm
     if clip_norm:
         torch.nn.utils.clip_grad_norm_(rank.model.parameters(), clip_norm)
@@ -159,8 +162,8 @@ def _await_device(rank: Rank) -> None:
 
 
 def _warm_up_pass(rank: Rank) -> None:
-    """A forward and backward pass whose gradients nobody uses."""
-    batch = rank.batches.take(rank.batches.order(0), 0)
+    """A forward and backward pass whose gradients nobody uses, over as many samples as any other has."""
+    batch, *_ = in_parts(rank.batches.take(rank.batches.order(0), 0), rank.manifest.point.train.accumulate)
     _loss_sum(rank, _scores(rank, batch), batch).backward()
 
 

@@ -20,6 +20,7 @@ import torch
 from paceline.records.codec import write_atomically
 from paceline.records.study import TrainSettings
 from paceline.train.loop import train
+from paceline.train.notice import Notice
 from paceline.train.optim.pace import Pace
 from paceline.train.rank import Rank
 
@@ -73,10 +74,11 @@ class _RanAway(Exception):
     """Ends the training, on every rank in the same step."""
 
 
-def explore(rank: Rank) -> bool:
+def explore(rank: Rank) -> None:
     """Take the steps of a range test, until the loss runs away or the rates end; rank 0 keeps rates and losses.
 
-    False where the rank was told to leave before.
+    Ranks that are told to leave stay: it lasts seconds, and a test that went on from a checkpoint would lack its first
+    steps. One that is ended nevertheless starts over.
     """
     total, watch = rank.phase.steps, Watch(rank.phase.steps)
     pace = rank.pace = Rising(rank.phase.settings, total)
@@ -91,14 +93,13 @@ def explore(rank: Rank) -> bool:
 
     rank.on_step = on_step
     rank.validation = rank.validation[:0]  # nobody asks for it
+    rank.notice = Notice()
     try:
-        done = train(rank)
+        train(rank)
     except _RanAway:
         rank.strategy.settle()
-        done = True
-    if rank.rank == 0 and done:
+    if rank.rank == 0:
         write_atomically(rank.folder.lr_range, _csv(found))
-    return done
 
 
 def _csv(found: list[tuple[int, float, float]]) -> bytes:

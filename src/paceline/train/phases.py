@@ -72,6 +72,7 @@ def finetune_settings(point: Point) -> TrainSettings:
     """What the second phase trains with: `[train]`, but for what `[finetune]` says."""
     train, tune = point.train, point.finetune
     optimizer, schedule = tune.optimizer or train.optimizer, tune.schedule or train.schedule
+    same = optimizer == train.optimizer
     # A warm-up longer than the phase would never end, and one-cycle has one of its own.
     warmup_epochs = 0.0 if schedule == "one-cycle" else min(train.warmup_epochs, float(tune.epochs))
     return replace(
@@ -80,8 +81,9 @@ def finetune_settings(point: Point) -> TrainSettings:
         lr=tune.lr,
         epochs=tune.epochs,
         steps=None,
-        momentum=train.momentum if optimizer == train.optimizer else 0.0,
-        epsilon=train.epsilon if optimizer == train.optimizer else None,
+        momentum=train.momentum if same else 0.0,
+        epsilon=train.epsilon if same and tune.epsilon is None else tune.epsilon,
+        rho=train.rho if same and tune.rho is None else tune.rho,
         schedule=schedule,
         warmup_epochs=warmup_epochs,
     )

@@ -25,12 +25,17 @@ WEIGHTS = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch
 def lay_out(model: nn.Module, settings: TrainSettings, device: torch.device) -> None:
     """Put a model on a device, in the layout and the precision that it computes with."""
     model.to(device=device, dtype=WEIGHTS[settings.precision])
-    model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]  its stub lacks this overload
+    # Not model.to(memory_format=...): it asks the same of weights with five dimensions, which have no such layout.
+    model._apply(_channels_last)
     if settings.precision == "bfloat16":
         _mix(model, "forward", device)
         if settings.cached_features:  # its two halves are then called apart
             _mix(model, "features", device)
             _mix(model, "head", device)
+
+
+def _channels_last(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to(tensor.dtype, memory_format=torch.channels_last) if tensor.dim() == 4 else tensor
 
 
 def _mix(model: nn.Module, name: str, device: torch.device) -> None:

@@ -34,7 +34,7 @@ from paceline.train.augment import Augmentation
 from paceline.train.group import choose_device
 from paceline.train.models.build import build_model
 from paceline.train.phases import make_ready, unfreeze
-from paceline.train.precision import lay_out
+from paceline.train.precision import WEIGHTS, lay_out
 from paceline.train.rehearsal import sample_s
 
 
@@ -53,14 +53,12 @@ def checked(manifest: Manifest) -> dict[str, Any]:
     )
     parameters = sum(p.numel() for p in model.parameters())
     make_ready(model, point)
+    lay_out(model, point.train, torch.device("cpu"))
     _check_phase(point, model, dataset)
     if point.train.cached_features:
-        _check_features(point.model.name, model, dataset)
+        _check_features(point, model, dataset)
     if point.finetune.epochs:
         unfreeze(model, point.finetune.batchnorm)
-        _check_phase(point, model, dataset)
-    if point.train.precision == "bfloat16":
-        lay_out(model, point.train, torch.device("cpu"))
         _check_phase(point, model, dataset)
     if point.launcher == "local":  # what other hosts have is theirs to say, when the ranks are there
         choose_device(point.device, point.ranks - 1)
@@ -73,13 +71,13 @@ def _check_phase(point: Point, model: torch.nn.Module, dataset: Dataset) -> None
     if not any(p.requires_grad for p in model.parameters()):
         raise ModelError(f"The model {point.model.name!r} has no parameter to train.")
     model.zero_grad(set_to_none=True)
-    _try_pass(point.model.name, model, dataset)
+    _try_pass(point, model, dataset)
     _check_gradients(point, model)
 
 
-def _try_pass(name: str, model: torch.nn.Module, dataset: Dataset) -> None:
-    height, width, channels = dataset.shape
-    inputs = torch.zeros(2, channels, height, width)
+def _try_pass(point: Point, model: torch.nn.Module, dataset: Dataset) -> None:
+    name, (height, width, channels) = point.model.name, dataset.shape
+    inputs = torch.zeros(2, channels, height, width, dtype=WEIGHTS[point.train.precision])
     shape_text = "×".join(map(str, dataset.shape))
     try:
         scores = model(inputs)
@@ -101,10 +99,10 @@ def _try_pass(name: str, model: torch.nn.Module, dataset: Dataset) -> None:
 
 
 @torch.no_grad()
-def _check_features(name: str, model: torch.nn.Module, dataset: Dataset) -> None:
+def _check_features(point: Point, model: torch.nn.Module, dataset: Dataset) -> None:
     """What stands in for the images has to lead to the same scores."""
-    height, width, channels = dataset.shape
-    inputs = torch.rand(2, channels, height, width)
+    name, (height, width, channels) = point.model.name, dataset.shape
+    inputs = torch.rand(2, channels, height, width, dtype=WEIGHTS[point.train.precision])
     model.eval()
     features: Any = model.features(inputs)  # pyright: ignore[reportCallIssue]  it has been asked for
     if not isinstance(features, torch.Tensor) or features.dim() != 2 or len(features) != 2:
@@ -115,7 +113,9 @@ def _check_features(name: str, model: torch.nn.Module, dataset: Dataset) -> None
             next="Flatten them, or leave train.cached_features out.",
         )
     scores: Any = model.head(features)  # pyright: ignore[reportCallIssue]
-    if not torch.allclose(scores, model(inputs), rtol=1e-3, atol=1e-4):
+    # Mixed, what lies between the two halves is rounded to three digits in one of the ways and not in the other.
+    rtol, atol = (0.05, 0.05) if point.train.precision == "bfloat16" else (1e-3, 1e-4)
+    if not torch.allclose(scores, model(inputs), rtol=rtol, atol=atol):
         raise ModelError(
             f"The model {name!r} does more than head(features(inputs)): their scores differ.",
             right="With train.cached_features its head is trained on features alone.",

@@ -11,7 +11,7 @@ from torch import nn
 
 from paceline.probe.recorder import Recorder
 from paceline.records.folder import RunFolder
-from paceline.records.run import Epoch, Manifest, NoiseEpoch, PhaseEnd
+from paceline.records.run import CachedFeatures, Epoch, Manifest, NoiseEpoch, PhaseEnd
 from paceline.train.batches import Batches, Samples, ShareBatches
 from paceline.train.notice import Notice
 from paceline.train.optim.adascale import AdaScale
@@ -68,6 +68,8 @@ class Rank:
 
     phases: tuple[PhaseEnd, ...] = ()
     """Those that are over and tested."""
+    features: CachedFeatures | None = None
+    """What stood in for images in the first phase, where anything did."""
     advance: Callable[[], None] | None = None
     """Begins the next phase; for a run that resumes in it."""
     still: tuple[nn.Module, ...] = ()

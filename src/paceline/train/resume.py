@@ -27,6 +27,7 @@ def save_checkpoint(rank: Rank) -> None:
                 versions=rank.versions,
                 phase=rank.phase.name,
                 phases=rank.phases,
+                features=rank.features,
             )
             tensors = checkpoint.state_tensors(rank.model, rank.optimizer) | {"progress": sums}
             tensors |= rank.average.tensors() if rank.average else {}
@@ -66,7 +67,7 @@ def resume(rank: Rank) -> checkpoint.Standing | None:
     rank.sums.copy_(tensors["progress"][rank.rank])
     rank.step, rank.epochs, rank.epoch_elapsed_s = standing.step, standing.epochs, standing.epoch_elapsed_s
     rank.noise_epochs = standing.noise
-    rank.phases = standing.phases
+    rank.phases, rank.features = standing.phases, standing.features
     # Even where it begins an epoch, that epoch's first steps are this process's first: not to be timed.
     rank.resumed_in_epoch = True
     return standing

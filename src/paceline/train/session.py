@@ -33,6 +33,7 @@ from paceline.train.batches import Samples
 from paceline.train.checkpoint import Standing
 from paceline.train.course import Course
 from paceline.train.models.build import build_model
+from paceline.train.models.weights import tensor_bytes
 from paceline.train.notice import notice
 from paceline.train.optim.adascale import adascale_of
 from paceline.train.optim.average import Average
@@ -129,7 +130,7 @@ class Session:
             test_loss=rank.phases[-1].test_loss,
             test_accuracy=rank.phases[-1].test_accuracy,
             phases=rank.phases,
-            features=course.features,
+            features=rank.features,
             noise=rank.noise_epochs,
             parameters=sum(p.numel() for p in rank.model.parameters()),
             network=self._network,
@@ -301,7 +302,7 @@ def weights_sha256(model: nn.Module) -> str:
     digest = hashlib.sha256()
     for name, tensor in model.state_dict().items():
         digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        digest.update(tensor_bytes(tensor))
     return digest.hexdigest()
 
 

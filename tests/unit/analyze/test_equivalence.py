@@ -85,6 +85,22 @@ def test_p_are_corrected_for_their_number() -> None:
     assert alone.p_different is not None and among.p_different == pytest.approx(min(1.0, 4 * alone.p_different))
 
 
+def test_nothing_is_equal_where_a_run_was_left_out() -> None:
+    same = {run: 0.98 + run / 1000 for run in range(1, 6)}
+    lower = {run: value - 0.02 + run * 1e-5 for run, value in same.items()}
+    alike, apart = (
+        check("a", "r", same, same, MARGIN, left_out=True),
+        check("b", "r", lower, same, MARGIN, left_out=True),
+    )
+    assert alike is not None and apart is not None
+    first, second, third = corrected([alike, apart, made("c", same, same)])
+    assert not first.equal and first.p_equal is None and first.p_different is not None
+    assert second.different and not second.equal
+    assert third.equal, "whose runs all learned"
+    nan = check("a", "r", same | {6: float("nan")}, same | {6: 0.98}, MARGIN)
+    assert nan is not None and nan.p_equal is None and nan.n == 5
+
+
 @given(st.lists(st.floats(-0.1, 0.1), min_size=2, max_size=12), st.floats(0.001, 0.05))
 def test_equal_means_that_the_ninety_per_cent_interval_is_within_the_margin(values: list[float], margin: float) -> None:
     found = paired(values, margin)

@@ -209,14 +209,32 @@ def test_a_script_has_no_learning(point, run) -> None:
     assert rows[0].learning is None and lesson.target is None and lesson.checks == ()
 
 
+def test_a_point_with_a_dead_run_is_called_equal_to_none(point, learners, epoch) -> None:
+    points = [point(1), with_train(point(1), batch_global=2048)]
+    high = (0.98, 0.981, 0.982, 0.983, 0.984)
+    runs = learners(points[0], accuracies=high) + learners(points[1], accuracies=high)
+    dead = replace(epoch(8, 4.0), validation_loss=2.31, validation_accuracy=0.1)
+    sixth = [
+        replace(runs[0], run=6, classes=10),
+        replace(runs[5], run=6, classes=10, epochs=(*runs[5].epochs[:-1], dead), test_accuracy=0.1),
+    ]
+    assert checked(points, runs).equal
+    found = checked(points, [*runs, *sixth])
+    assert not found.equal and found.p_equal is None and (found.n, found.difference) == (5, 0.0)
+
+
+def checked(points, runs):
+    rows = [row_of(each, each, {each.point_id: {1: 1.0}}) for each in points]
+    own = {each.point_id: [one for one in runs if one.point_id == each.point_id] for each in points}
+    (check,) = learned(rows, own, {each.point_id: {} for each in points}, Asked(target=None, margin=0.005))[1].checks
+    return check
+
+
 def test_accuracies_are_checked_over_repeats(point, learners) -> None:
     points = [point(1), with_train(point(1), batch_global=2048)]
     rng = np.random.default_rng(0)
     high, low = (mean + rng.normal(0, 0.001, 5) for mean in (0.99, 0.931))
-    runs = learners(points[0], accuracies=high) + learners(points[1], accuracies=low)
-    rows = [row_of(each, each, {each.point_id: {1: 1.0}}) for each in points]
-    own = {each.point_id: [one for one in runs if one.point_id == each.point_id] for each in points}
-    (check,) = learned(rows, own, {each.point_id: {} for each in points}, Asked(target=None, margin=0.005))[1].checks
+    check = checked(points, learners(points[0], accuracies=high) + learners(points[1], accuracies=low))
     assert check.different and not check.equal and check.batch_ratio == pytest.approx(16)
     assert check.difference == pytest.approx(-0.059, abs=0.002)
     assert check.low is not None and check.high is not None

@@ -42,7 +42,7 @@ def test_a_gain_is_taken_within_repeats(tuned):
     """The accuracies vary by ten points, what tuning adds by a tenth of one."""
     before, gains = [0.70, 0.75, 0.80, 0.72, 0.78], [0.010, 0.011, 0.012, 0.011, 0.011]
     runs = [tuned(n, b, b + g) for n, (b, g) in enumerate(zip(before, gains, strict=True), start=1)]
-    first, second = phase_results(runs)
+    first, second = phase_results({"a": runs})["a"]
     assert (first.name, second.name, first.gain) == ("train", "finetune", None)
     gain = second.gain
     assert gain is not None and gain.low is not None and gain.high is not None
@@ -53,15 +53,47 @@ def test_a_gain_is_taken_within_repeats(tuned):
     assert second.epoch_s is not None and second.epoch_s.median == 30.5
 
 
-def test_two_repeats_have_a_gain_and_no_interval(tuned):
-    gain = phase_results([tuned(1), tuned(2, 0.7, 0.9)])[1].gain
+@pytest.mark.parametrize("repeats", [2, 4])
+def test_fewer_than_five_repeats_have_a_gain_and_no_interval(tuned, repeats):
+    runs = [tuned(n, 0.7 + 0.1 * (n % 2), 0.9) for n in range(1, repeats + 1)]
+    gain = phase_results({"a": runs})["a"][1].gain
     assert gain is not None
-    assert (gain.mean, gain.low, gain.high, gain.n) == (pytest.approx(0.15), None, None, 2)
+    assert (gain.mean, gain.low, gain.high, gain.n) == (pytest.approx(0.15), None, None, repeats)
+
+
+def test_a_run_that_learned_nothing_gained_nothing_that_counts(tuned):
+    runs = [tuned(n, 0.70 + n / 100, 0.72 + n / 100 + n / 1e4) for n in range(1, 7)]
+    dead = tuned(7, 0.1, 0.1, classes=10)
+    last = replace(dead.epochs[-1], train_loss=2.31, train_accuracy=0.1)
+    dead = replace(dead, epochs=(*dead.epochs[:-1], last))
+    gain = phase_results({"a": [*runs, dead]})["a"][1].gain
+    assert gain == phase_results({"a": runs})["a"][1].gain and gain.n == 6
+    whole = phase_results({"a": [*runs, dead]})["a"][1].test_accuracy
+    assert whole.n == 7, "the accuracy beside it is of all runs"
+
+
+def gained(tuned, *means):
+    """Points with these mean gains and one spread, five repeats each."""
+    away = (-0.002, -0.001, 0.0, 0.001, 0.002)
+    runs = {
+        f"point {number}": [tuned(n, 0.7, 0.7 + mean + each) for n, each in enumerate(away, start=1)]
+        for number, mean in enumerate(means)
+    }
+    return [phases[1].gain for phases in phase_results(runs).values()]
+
+
+def test_gains_of_several_points_are_corrected_for_their_number(tuned):
+    """A mean of 0.0022 with an error of 0.000707 has p = 0.036: one alone is called, of two or more none."""
+    (alone,) = gained(tuned, 0.0022)
+    assert alone.low > 0
+    among = gained(tuned, 0.0022, 0.0, 0.0)
+    assert among[0].low < 0 < among[0].high and among[0].mean == pytest.approx(alone.mean)
+    sure = gained(tuned, 0.0022, 0.02)
+    assert sure[0].low == pytest.approx(alone.low) and sure[1].low > 0, "after the surer one it is the last, by Holm"
 
 
 def test_runs_from_before_there_were_phases_have_none(point, run):
-    assert phase_results([run(point())]) == ()
-    assert phase_results([]) == ()
+    assert phase_results({"a": [run(point())], "b": []}) == {"a": (), "b": ()}
 
 
 def lost(run):

@@ -91,6 +91,21 @@ def test_a_chosen_target_is_what_every_run_that_learned_reached(learner) -> None
     assert chosen_target({"a": [learner([float("nan"), 0.7])]}, {}) == pytest.approx(0.7)
 
 
+def test_a_resumed_run_has_steps_to_a_target_and_no_time(learner) -> None:
+    runs = [learner([0.5, 0.8, 0.9], n, epoch_s=n * 10.0) for n in range(1, 4)]
+    runs[2] = replace(runs[2], resumed_from_step=94)
+    again = arrival(runs[2], 0.9)
+    assert again is not None and again.time_s is None and again.steps == 282
+    found = target(runs, 0.9, processes=1)
+    assert found is not None and found.steps is not None and found.time_s is not None and found.rank_hours is not None
+    assert (
+        (found.steps.n, found.time_s.n, found.rank_hours.n) == (3, 2, 2) and found.time_s.high == 60 and not found.why
+    )
+    every = target([replace(run, resumed_from_step=94) for run in runs], 0.9, processes=1)
+    assert every is not None and every.time_s is None and every.steps is not None
+    assert every.why == "the time to 90.0 % is not known: every run was resumed"
+
+
 # The fixture makes records and keeps none: it may be shared by examples.
 shared = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 curves = st.lists(st.floats(0, 1), min_size=2, max_size=12)
@@ -106,6 +121,19 @@ def test_it_is_reached_at_an_epoch_that_has_it_and_after_one_that_has_not(learne
     first = next(index for index, value in enumerate(accuracies) if value >= wanted)
     assert first - 1e-9 <= found.epochs <= first + 1
     assert found.steps == pytest.approx(94 * found.epochs) and found.time_s == pytest.approx(2 * found.epochs)
+
+
+@shared
+@given(st.integers(0, 1000).map(lambda tenths: tenths / 1000) | st.floats(0, 1))
+def test_a_run_reaches_the_target_that_was_chosen_by_it(learner, accuracy) -> None:
+    run = learner([0.0, accuracy])
+    chosen = chosen_target({"a": [run]}, {})
+    assert chosen is not None and accuracy - 0.001 < chosen <= accuracy
+    assert arrival(run, chosen) is not None
+
+
+def test_a_target_is_no_ulp_above_the_accuracy_it_came_from(learner) -> None:
+    assert chosen_target({"a": [learner([0.563])]}, {}) == 0.563
 
 
 @shared

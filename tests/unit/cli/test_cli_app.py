@@ -13,7 +13,7 @@ import pytest
 
 from paceline import __version__
 from paceline.cli.app import VERBS, main
-from paceline.errors import DataError, RankError
+from paceline.errors import DataError, FolderError, RankError, StorageError
 
 
 def stop() -> None:
@@ -34,6 +34,16 @@ def refuse() -> None:
 def fail() -> None:
     """Fail."""
     raise RankError("Rank 1 died.")
+
+
+def lose() -> None:
+    """Find a file damaged."""
+    raise StorageError("The spans of rank 1 are damaged: they break off.")
+
+
+def forbid() -> None:
+    """Refuse, and say no more."""
+    raise FolderError("There is no room.")
 
 
 def fill() -> None:
@@ -119,8 +129,26 @@ def test_a_wrong_request_ends_with_2_and_a_sentence(
 def test_errors_of_ours_are_sentences_with_their_exit_code(verb, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([verb("refuse")]) == 2
     assert told(capsys) == "The file is damaged.\nFiles are whole.\nFetch it again.\n"
-    assert main([verb("fail")]) == 1
-    assert told(capsys) == "Rank 1 died.\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "step"),
+    [
+        ("fail", 1, "See what this machine has: paceline doctor. The same command goes on: what is finished is kept."),
+        (
+            "lose",
+            1,
+            "Remove the folder of its run and run the study again: that run is made anew, the others are kept.",
+        ),
+        ("forbid", 2, "See: paceline forbid --help"),
+        ("refuse", 2, "Fetch it again."),
+    ],
+)
+def test_every_error_ends_with_a_step(
+    verb, name: str, code: int, step: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([verb(name)]) == code
+    assert told(capsys).splitlines()[-1].startswith(step)
 
 
 def test_a_full_disk_is_no_bug(verb, capsys: pytest.CaptureFixture[str]) -> None:

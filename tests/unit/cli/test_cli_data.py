@@ -73,3 +73,21 @@ def test_the_list_has_the_balance_for_programs(place: Path, capsys: pytest.Captu
     json_of(capsys, "data", "fetch", "flowers")
     (found,) = [state for state in json_of(capsys, "data", "list")["datasets"] if state["cached"]]
     assert (found["name"], found["class_names"], found["train_counts"]) == ("flowers", ["a", "b"], [5, 10])
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("elsewhere/set.npz", "See what is there: ls {place}/elsewhere"),
+        ("elsewhere/photos", "See what is there: ls {place}/elsewhere"),
+        (
+            "images:photos/daisy",
+            "Put the images of each class into a folder of its own, or name the folder that holds those.",
+        ),
+    ],
+)
+def test_data_that_are_not_there_end_with_a_step(
+    place: Path, capsys: pytest.CaptureFixture[str], name: str, step: str
+) -> None:
+    assert main(["data", "fetch", name]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == step.format(place=place.parent)

@@ -163,6 +163,22 @@ def test_the_preview_of_a_study_writes_nothing(place: Path, capsys: pytest.Captu
     assert list(place.iterdir()) == []
 
 
+def test_what_does_not_fit_is_listed_by_the_preview_and_refused(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    large = STUDY.replace("[study]", '[study]\nfits = "machine"').replace("batch_global = 8", "batch_per_rank = 1")
+    (place / "large.toml").write_text(large.replace("samples = 60", "samples = 4000"))
+    command = ["study", "large.toml", "--ranks", "1000,2000"]
+    assert main([*command, "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("Not run: ") == 2 and "Not run: 1,000 ranks. It has 1,000 ranks" in out
+    assert "Nothing of this study fits here." in out and "Rank-hours" not in out
+    assert main(command) == 2
+    err = capsys.readouterr().err
+    assert "No point of the study 'instant' can be run here: It has 1,000 ranks" in err
+    assert not (place / "runs").exists()
+
+
 def test_the_preview_shows_what_varies_an_estimate_and_job_scripts(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,13 @@ from paceline.records.results import StudyResults
 from paceline.report import html
 from paceline.report.figures import figures
 from paceline.report.json_view import json_object
-from paceline.report.learning_words import accuracy_checks_sentence, called, target_sentences
+from paceline.report.learning_words import (
+    LEFT_OUT,
+    accuracy_checks_sentence,
+    called,
+    check_is_of_fewer,
+    target_sentences,
+)
 from paceline.report.model import report_model
 from paceline.report.rows import rows
 from paceline.report.tables import Cell, Table
@@ -104,6 +110,16 @@ def test_accuracies_are_called_what_the_tests_say(changed, word: str, sentence: 
     assert sentence in " ".join(render(report_model(results), width=200).split())
     (check,) = json_object(results, None)["learning"]["checks"]
     assert check["called"] == word and check["margin"] == 0.005
+
+
+def test_what_was_compared_without_a_dead_run_says_so_and_is_called_equal_to_none() -> None:
+    results = checked(p_equal=None, equal=False)
+    (check,) = results.lesson.checks
+    assert called(check) == "neither shown" and check_is_of_fewer(results, check)
+    table = report_model(results).accuracies
+    assert LEFT_OUT in table.footnotes and cells(table)["p equal"] == Cell("–")
+    assert "called equal to none" in LEFT_OUT
+    assert not check_is_of_fewer(checked(), checked().lesson.checks[0])
 
 
 def test_several_accuracies_are_counted() -> None:

@@ -58,13 +58,21 @@ def test_every_phase_has_its_row():
     [
         (GAIN, "+1.23 points [+1.01, +1.45]: better than before, since the interval leaves out zero."),
         (replace(GAIN, low=-0.001), "no clear difference."),
-        (Gain(mean=-0.02, low=-0.03, high=-0.01, n=3), "−2.00 points [−3.00, −1.00]: worse than before"),
+        (Gain(mean=-0.02, low=-0.03, high=-0.01, n=5), "−2.00 points [−3.00, −1.00]: worse than before"),
+        (Gain(mean=0.02, low=None, high=None, n=4), "by +2.00 points: 4 repeats are too few for an interval."),
         (Gain(mean=0.02, low=None, high=None, n=1), "by +2.00 points: 1 repeat is too few for an interval."),
     ],
 )
 def test_a_gain_is_called_one_only_where_its_interval_leaves_out_zero(gain, said):
     (sentence,) = gain_sentences(with_phases(gain))
     assert said in sentence
+
+
+def test_the_gain_that_is_spoken_of_has_the_most_repeats_and_the_fewest_ranks():
+    one, two = with_phases().points
+    assert "of 1 rank by" in gain_sentences(with_phases())[0]
+    first = replace(one, phases=(one.phases[0], replace(one.phases[1], gain=replace(GAIN, n=4, low=None, high=None))))
+    assert "of 2 ranks by" in gain_sentences(replace(with_phases(), points=(first, two)))[0]
 
 
 def test_it_is_said_that_features_were_cached():

@@ -13,10 +13,14 @@ import report_samples
 from paceline.records.published import OurCell
 from paceline.records.results import StudyResults
 from paceline.report import html, text
+from paceline.report.glossary import meanings
 from paceline.report.json_view import json_object
 from paceline.report.model import report_model
-from paceline.report.published import own_text, published_html, shown_published
+from paceline.report.published import own_text, shown_published
+from paceline.report.published_glossary import _KEYS, _MEASURES, heading, table_meanings
+from paceline.report.published_html import published_html
 from paceline.report.published_rows import published_csv
+from paceline.studies.published_tables import published_names, published_study
 
 
 @pytest.mark.parametrize(
@@ -27,6 +31,7 @@ from paceline.report.published_rows import published_csv
         (OurCell(column="", value=690590, n=1), "count", "690,590"),
         (OurCell(column="", value=103.456, low=101.0, high=104.0, n=3), "percent", "103.5 [101.0, 104.0]"),
         (OurCell(column="", value=11, low=10.0, high=13.0, coverage=0.9, n=5), "", "11 [10, 13]"),
+        (OurCell(column="", value=11, low=8.0, coverage=0.9, n=5), "", "11 [8, –]"),
         (OurCell(column="", value=30, n=1), "", "30"),
         (OurCell(column="", value=100.0, low=100.0, high=100.0, n=5), "percent", "100.0"),
     ],
@@ -51,6 +56,73 @@ def test_the_page_has_the_printed_figure_above_ours() -> None:
     page = published_html(shown_published(published_samples.usual("mnist-mpi")))
     assert '<span class="printed">142.04</span><b>8.09</b> <small>[8.08, 8.14]</small>' in page
     assert '<span class="printed">20.52</span> <small>not run b</small>' in page
+
+
+def test_only_the_cells_of_emulated_points_are_marked() -> None:
+    table = shown_published(published_samples.usual("cifar10-nodes")).tables[0]
+    cnn = dict(zip(table.columns, table.rows[0], strict=True))
+    assert cnn["model"].beside == ""
+    marked = {column for column, cell in cnn.items() if cell.beside.endswith(" a")}
+    assert marked == {"3 nodes (s)"}
+    assert "a: Emulated: more threads than cores." in table.footnotes
+
+
+def test_what_holds_for_all_of_a_row_is_marked_once() -> None:
+    table = shown_published(published_samples.usual("mnist-mpi")).tables[0]
+    four = table.rows[2]
+    assert four[2].beside == "a" and "a: Emulated: more threads than cores." in table.footnotes
+    assert not any(cell.beside.endswith(" a") for cell in four[3:])
+
+
+def test_a_network_that_stands_in_for_another_is_named_at_its_row() -> None:
+    stood_in = shown_published(published_samples.usual("cifar10-nodes-efficientnet")).tables[0]
+    assert stood_in.rows[1][0].beside == "b"
+    assert "b: efficientnet-lite0 stands in for efficientnet-b0." in stood_in.footnotes
+    same = shown_published(published_samples.usual("cifar10-nodes-resnet50")).tables[0]
+    assert not any("stands in" in note for note in same.footnotes)
+
+
+def test_epochs_of_fine_tuning_stand_beside_those_before_it() -> None:
+    table = shown_published(published_samples.usual("fruits-gpus")).tables[0]
+    assert {row[table.columns.index("epochs")].beside for row in table.rows} == {"here 10 + 1 b"}
+    assert "b: Epochs with the base frozen, then of fine-tuning." in table.footnotes
+
+
+@pytest.mark.parametrize("name", published_names())
+def test_every_column_of_a_published_table_has_a_meaning_of_its_own(name: str) -> None:
+    for table in published_study(name).tables:
+        headings = [*table.keys, *map(heading, table.columns)]
+        known = meanings(headings, table_meanings(table))
+        wanted = [*(_KEYS[key] for key in table.keys), *(_MEASURES[column.measure] for column in table.columns)]
+        assert len(known) == len(headings)
+        assert all(meaning.text.startswith(text) for meaning, text in zip(known, wanted, strict=True))
+        assert not any(meaning.formula for meaning in known)
+
+
+def test_no_meaning_is_left_over() -> None:
+    tables = [table for name in published_names() for table in published_study(name).tables]
+    assert set(_KEYS) == {key for table in tables for key in table.keys}
+    assert set(_MEASURES) == {column.measure for table in tables for column in table.columns}
+
+
+@pytest.mark.parametrize(
+    ("study", "number", "column", "part"),
+    [
+        ("mnist-mpi", 0, "read", "until a process has the data set"),
+        ("mnist-mpi", 0, "epoch", "Time of an epoch"),
+        ("mnist-mpi", 1, "epoch", "Number of the epoch"),
+        ("mnist-mpi", 1, "epoch (s)", "Time of this epoch"),
+        ("cifar10-nodes", 0, "3 nodes", "On 3 ranks."),
+        ("fruits-gpus", 0, "kind", "Which GPUs"),
+        ("fashion-sequential", 0, "phase", "or the test after the last one"),
+        ("fashion-parameters", 0, "time", "in % of the baseline's"),
+    ],
+)
+def test_a_heading_means_what_its_table_means(study: str, number: int, column: str, part: str) -> None:
+    page = published_html(shown_published(published_samples.usual(study)))
+    fold = page.split('<details class="about">')[number + 1].split("</details>")[0]
+    entry = fold.split(f"<dt>{column}</dt><dd>")[1].split("</dd>")[0]
+    assert part in entry.replace("&#x27;", "'")
 
 
 def test_what_differs_is_said() -> None:

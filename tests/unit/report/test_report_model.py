@@ -9,9 +9,11 @@ from dataclasses import replace
 
 import pytest
 
+import published_samples
 import report_samples as samples
 from paceline.records.results import Interval
 from paceline.records.trace import LEDGER_KINDS
+from paceline.report.figures import figures
 from paceline.report.model import ReportModel, report_model
 from paceline.report.scaling import Estimate
 from paceline.report.tables import MOST_RANKS, Cell, share_text
@@ -131,6 +133,35 @@ def test_settings_carry_the_names_of_set() -> None:
     assert settings["data.train_samples"] == "12000"
     assert "train.steps" not in settings
     assert settings["parameters of the model"] == "690,590"
+
+
+@pytest.mark.parametrize(
+    ("strategies", "backend", "said"),
+    [
+        (("ddp",), "gloo", "gloo"),
+        (("mpi-reduce-broadcast-pickled",), "gloo", "gradients by MPI, all else by gloo"),
+        (("ddp", "mpi-allreduce"), "gloo", "gradients by MPI (mpi-allreduce), all else by gloo"),
+        (("mpi-allreduce",), "none", "none"),
+        (("parameter-server",), "nccl", "nccl"),
+    ],
+)
+def test_what_carries_the_gradients_is_said_by_strategy(strategies: tuple[str, ...], backend: str, said: str) -> None:
+    results = samples.typical()
+    assert results.machine is not None
+    study = replace(results.study, vary={"run.strategy": strategies})
+    found = report_model(replace(results, study=study, machine=replace(results.machine, backend=backend)))
+    assert {fact.label: fact.text for fact in found.machine}["Communication"] == said
+
+
+def test_ranks_that_share_an_epoch_show_its_strong_scaling() -> None:
+    model = report_model(published_samples.usual("mnist-mpi"))
+    assert "speed-up of an epoch" in model.figures.columns and model.strong_epoch in model.figures.footnotes
+    assert "weak scaling, strong by the epoch" in model.headline
+    drawn = figures(model)
+    assert "over ranks it is strong scaling" in drawn["epoch"].caption and drawn["run"].numbers is not None
+    assert "run" not in figures(report_model(published_samples.usual("cifar10-nodes")))
+    strong = report_model(samples.typical())
+    assert not strong.strong_epoch and "speed-up" in strong.figures.columns and "strong scaling" in strong.headline
 
 
 def test_every_kind_and_figure_is_defined() -> None:

@@ -126,17 +126,20 @@ def test_next_step_asks_for_repeats_then_for_ranks_then_for_another_strategy() -
         ("mnist-mpi", ("2 ranks process samples 1.98 times as fast", "Test accuracy is equal within 0.5 points")),
         ("mnist-mpi-exchange", ("an all-reduce takes 99.9 %", "Reading parts takes 50.0 ms against 50.0 ms")),
         ("mnist-batch-size", ("Test accuracy falls: 95.96", "messages of an epoch 346 MB → 11 MB")),
-        ("fashion-sequential", ("8.12 s an epoch", "It does not overfit within 5 epochs", "87.4 % and 96.6 %")),
+        ("fashion-sequential", ("8.12 s an epoch", "cannot be seen in 5 epochs", "87.4 % and 96.6 %")),
         ("flowers-cloud", ("2 workers and 1 server take 50.7 %", "says little about scaling")),
         ("flowers-cloud-controlled", ("each changed alone: workers 2: 50.5 %",)),
         ("cifar10-nodes", ("18.3 s [18.2, 18.3] in all on two ranks", "with 3 ranks")),
         ("cifar10-nodes-efficientnet", ("No, sharing pays", "Fine-tuning made it better by +1.00 points")),
-        ("cifar10-nodes-resnet50", ("1.98 times as fast", "Fine-tuning made it better by +1.00 points")),
+        ("cifar10-nodes-resnet50", ("1.97 times as fast", "Fine-tuning made it better by +1.00 points")),
         ("fruits-gpus", ("1.98 times as fast", "No interval lies above the ideal")),
         ("caltech256-gpus", ("epoch 11 [10, 13] on 2", "The first to be stable: 4 ranks")),
         ("averaging", ("No, equal within 0.5 points",)),
         ("transfer-cifar10", ("it reaches 96.26", "where chance among 10 classes is 10 %")),
         ("fine-tuning", ("Fine-tuning made it better by +1.00 points",)),
+        ("large-batch", ("A larger batch need not cost accuracy: 96.06", "equal within 0.5 points")),
+        ("large-batch-causes", ("Nothing that was changed alone at the same batch of 1,024",)),
+        ("batch-sizes", ("A larger batch costs accuracy with a recipe that fits it, too: 95.96",)),
     ],
 )
 def test_a_study_of_a_published_one_answers_its_own_question(name: str, said: tuple[str, ...]) -> None:
@@ -161,7 +164,8 @@ def test_where_nothing_was_measured_for_its_question_the_times_answer() -> None:
         ("cifar10-nodes", "paceline study cifar10-nodes-efficientnet"),
         ("cifar10-nodes-efficientnet", "paceline study cifar10-nodes-resnet50"),
         ("cifar10-nodes-resnet50", "paceline study transfer-cifar10"),
-        ("mnist-mpi", "paceline study mnist-mpi-exchange"),
+        ("mnist-mpi", "paceline study large-batch-causes"),
+        ("mnist-batch-size", "paceline study batch-sizes"),
         ("flowers-cloud", "paceline study flowers-cloud-controlled"),
         ("fruits-gpus", "paceline study averaging"),
         ("caltech256-gpus", "paceline study averaging"),
@@ -171,7 +175,7 @@ def test_next_is_what_the_published_study_has_in_another(name: str, command: str
     assert next_step(published_samples.usual(name)).command == command
 
 
-@pytest.mark.parametrize("name", ["mnist-mpi-exchange", "mnist-batch-size", "flowers-cloud-controlled"])
+@pytest.mark.parametrize("name", ["mnist-mpi-exchange", "flowers-cloud-controlled"])
 def test_next_is_the_full_size_after_the_last_of_them(name: str) -> None:
     step = next_step(published_samples.usual(name))
     assert f"runs/{name}/study.toml --size full --dry-run" in step.command

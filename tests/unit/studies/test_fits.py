@@ -65,6 +65,23 @@ def test_servers_count_and_what_varies_is_named() -> None:
     assert left_out[0].reason.startswith("It has 2 ranks and 3 servers, and this machine 2 cores")
 
 
+def test_every_thread_counts() -> None:
+    run = replace(STUDY.run, ranks=(1, 2))
+    kept, left_out = divided(replace(STUDY, run=run, vary={"run.threads": (1, 2, 4, 16)}))
+    assert kept == [1, 2, 1, 2, 1], "up to four threads on two cores"
+    assert [each.settings["run.threads"] for each in left_out] == [4, 16, 16]
+    assert left_out[1].reason == (
+        "It has 1 rank of 16 threads, and this machine 2 cores: more than twice as many are not run."
+    )
+
+
+def test_threads_of_servers_count_too() -> None:
+    run = replace(STUDY.run, ranks=(2,), strategy="parameter-server")
+    kept, left_out = divided(replace(STUDY, run=run, vary={"run.server_threads": (1, 2, 3)}))
+    assert kept == [2, 2]
+    assert left_out[0].reason.startswith("It has 2 ranks and 1 server of 3 threads, and this machine 2 cores")
+
+
 @pytest.mark.parametrize(
     ("launcher", "machines", "hosts", "said"),
     [
@@ -92,6 +109,6 @@ def test_what_a_launcher_refuses_is_left_out_with_its_words() -> None:
     assert kept == [1, 2] and left_out[0].reason == "4 ranks need more memory than there is."
 
 
-def test_a_study_of_which_nothing_is_left_is_refused() -> None:
-    with pytest.raises(RequestError, match=r"No point of the study 's' can be run here: It has 5 ranks"):
-        divided(replace(STUDY, run=replace(STUDY.run, ranks=(5, 8))))
+def test_nothing_may_be_left() -> None:
+    kept, left_out = divided(replace(STUDY, run=replace(STUDY.run, ranks=(5, 8))))
+    assert not kept and len(left_out) == 2

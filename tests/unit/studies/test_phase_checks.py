@@ -42,6 +42,10 @@ def test_a_second_phase_is_taken_as_it_is_given(tmp_path):
         ('epochs = 1\nbatchnorm = "thawed"', 'must be "frozen" or "train".'),
         ('epochs = 1\nschedule = "cosin"', "finetune.schedule ="),
         ('epochs = 1\nschedule = "step"', "needs train.step_epochs"),
+        ("epochs = 1\nepsilon = 0.0", "finetune.epsilon = 0.0: must be a finite number above 0."),
+        ('epochs = 1\noptimizer = "sgd"\nepsilon = 1e-7', "finetune.epsilon = 1e-07: only adam, adamw, adadelta"),
+        ("epochs = 1\nrho = 0.9", 'finetune.rho = 0.9: only adadelta takes it, not "adam".'),
+        ("epsilon = 1e-7", "there is no second phase"),
         ("lr = 0.1", "there is no second phase. Give finetune.epochs, 1 or more, or leave it out."),
         ('batchnorm = "train"', "there is no second phase"),
         ("lr = [0.1, 0.2]", "there is no second phase"),
@@ -49,6 +53,11 @@ def test_a_second_phase_is_taken_as_it_is_given(tmp_path):
 )
 def test_what_cannot_be_is_refused(tmp_path, text, expected):
     assert expected in refused(tmp_path, f"[finetune]\n{text}\n")
+
+
+def test_steps_may_be_those_of_the_second_phase_alone(tmp_path):
+    study = loaded(tmp_path, '[finetune]\nepochs = 4\nschedule = "step"\n', "train.step_epochs=2")
+    assert (study.train.schedule, study.train.step_epochs, study.finetune.schedule) == ("constant", 2.0, "step")
 
 
 def test_with_and_without_a_second_phase_can_be_compared(tmp_path):

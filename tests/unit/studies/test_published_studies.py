@@ -12,6 +12,7 @@ from paceline import api
 from paceline.errors import StudyFileError
 from paceline.records.published import TIME
 from paceline.studies.expand import expand
+from paceline.studies.fits import beyond
 from paceline.studies.load import LoadedStudy, load_study, shipped_studies
 from paceline.studies.published_tables import published_names, published_study
 
@@ -33,7 +34,7 @@ def test_there_is_one_for_every_published_table() -> None:
         assert study.study.published in NINE
         assert study.study.name.startswith(study.study.published)
     named = {name for name in shipped if load_study(name).study.published}
-    assert named == {*published_samples.STUDIES, *published_samples.ASKED}
+    assert named == {*published_samples.STUDIES, *published_samples.ASKED, *published_samples.OTHERWISE}
 
 
 @pytest.mark.parametrize("name", published_samples.ASKED)
@@ -44,6 +45,15 @@ def test_studies_that_answer_questions_alone(name: str) -> None:
     assert name in published.asked_alone and study.size == "" and study.question
     assert any(name in question.studies for question in published.questions)
     assert not any(row.study == name for table in published.tables for row in table.rows)
+
+
+@pytest.mark.parametrize("name", published_samples.OTHERWISE)
+def test_studies_that_repeat_rows_with_another_training(name: str) -> None:
+    """They have the table beside them, one size, and a recipe that the published study did not have."""
+    study = load_study(name).study
+    published = published_study(study.published)
+    assert name not in published.asked_alone and study.size == "" and study.train.recipe == "scale"
+    assert any(name == question.studies[0] for question in published.questions)
 
 
 @pytest.mark.parametrize("name", sorted(NINE))
@@ -60,7 +70,8 @@ def test_what_a_report_opens_with_is_asked_and_answered_there(name: str) -> None
 def test_every_study_but_one_opens_with_the_answer_to_its_question() -> None:
     """fashion-parameters asks what each factor changes, which the verdict of such a design says anyway."""
     led = {study for name in NINE for study in published_study(name).leads}
-    assert led == {*published_samples.STUDIES, *published_samples.ASKED} - {"fashion-parameters"}
+    every = {*published_samples.STUDIES, *published_samples.ASKED, *published_samples.OTHERWISE}
+    assert led == every - {"fashion-parameters"}
 
 
 @pytest.mark.parametrize("name", published_samples.STUDIES)
@@ -91,6 +102,23 @@ def test_steps_of_a_small_point(name: str) -> None:
         steps = -(-point.data.train_samples // point.batch_global) * (point.train.epochs or 0)
         floor = 36 if name == "cifar10-nodes-resnet50" else 200  # all of its 23 million parameters take long
         assert steps * study.run.repeats >= floor, (point.ranks, steps)
+
+
+@pytest.mark.parametrize(
+    ("name", "on_two", "on_sixteen"),
+    [
+        ("mnist-batch-size", 6, 12),
+        ("mnist-mpi", 3, 4),
+        ("flowers-cloud", 8, 12),
+        ("flowers-cloud-controlled", 6, 10),
+        ("fashion-parameters", 12, 13),
+    ],
+)
+def test_a_larger_machine_runs_more_of_the_small_size(name: str, on_two: int, on_sixteen: int) -> None:
+    study = api.load(name).study
+    points = expand(study, data_digest="d" * 64, model_digest="")
+    held = {cores: sum(not beyond(study, point, cores) for point in points) for cores in (2, 16)}
+    assert held == {2: on_two, 16: on_sixteen}
 
 
 def test_as_published_where_it_is_known() -> None:

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from study_help import FakeLauncher, loaded
+from torch import nn
 
 from paceline.records.choices import choice_lines
-from paceline.records.codec import read_record, write_record
+from paceline.records.codec import from_plain, plain, read_record, write_record
+from paceline.records.rates import rule_factor
 from paceline.records.run import Manifest
-from paceline.records.study import TrainSettings
+from paceline.records.study import DataSettings, FinetuneSettings, ModelSettings, Point, TrainSettings
 from paceline.studies.compose import new_manifest
 from paceline.studies.expand import expand, schedule
-from paceline.studies.load import LoadedStudy
+from paceline.studies.load import LoadedStudy, load_study
 from paceline.studies.preview import preview
-from paceline.studies.recipe import resolved
+from paceline.studies.recipe import MAY_CHOOSE, followed, resolved
+from paceline.studies.toml_text import study_toml, toml_value
+from paceline.train.optim.lamb import Lamb
 
 SCALE = TrainSettings(recipe="scale", batch_global=2048, epochs=12)
+POINT = Point(
+    data=DataSettings(), data_digest="", model=ModelSettings(), model_digest="", train=TrainSettings(), ranks=2
+)
 
 
 def points(study: LoadedStudy):
@@ -30,27 +39,27 @@ def points(study: LoadedStudy):
 @pytest.mark.parametrize(
     ("said", "batch", "chosen"),
     [
-        ({}, 2048, {"lr_batch": 128, "lr_rule": "sqrt", "schedule": "cosine", "warmup_epochs": 1.2}),
-        ({}, 64, {"lr_batch": 128, "lr_rule": "sqrt", "schedule": "cosine"}),
+        ({}, 2048, {"lr_rule": "sqrt", "lr_batch": 128, "schedule": "cosine", "warmup_epochs": 1.2}),
+        ({}, 64, {"lr_rule": "sqrt", "lr_batch": 128, "schedule": "cosine"}),
         (
             {},
             16384,
-            {"optimizer": "lamb", "lr_batch": 128, "lr_rule": "sqrt", "schedule": "cosine", "warmup_epochs": 1.2},
+            {"optimizer": "lamb", "lr_rule": "sqrt", "lr_batch": 128, "schedule": "cosine", "warmup_epochs": 1.2},
         ),
         (
             {"optimizer": "sgd", "lr": 0.1, "momentum": 0.9},
             16384,
-            {"lr_batch": 128, "lr_rule": "linear", "schedule": "cosine", "warmup_epochs": 1.2},
+            {"lr_rule": "linear", "lr_batch": 128, "schedule": "cosine", "warmup_epochs": 1.2},
         ),
-        ({"epochs": 90}, 1024, {"lr_batch": 128, "lr_rule": "sqrt", "schedule": "cosine", "warmup_epochs": 5.0}),
-        ({"schedule": "one-cycle"}, 2048, {"lr_batch": 128, "lr_rule": "sqrt"}),
+        ({"epochs": 90}, 1024, {"lr_rule": "sqrt", "lr_batch": 128, "schedule": "cosine", "warmup_epochs": 5.0}),
+        ({"schedule": "one-cycle"}, 2048, {"lr_rule": "sqrt", "lr_batch": 128}),
         (
             {"lr_batch": 64, "lr_rule": "linear", "schedule": "step", "step_epochs": 4.0, "warmup_epochs": 2.0},
             2048,
             {},
         ),
         ({"lr_rule": "adascale", "optimizer": "sgd"}, 2048, {"lr_batch": 128, "schedule": "cosine"}),
-        ({"epochs": None, "steps": 100}, 2048, {"lr_batch": 128, "lr_rule": "sqrt", "schedule": "cosine"}),
+        ({"epochs": None, "steps": 100}, 2048, {"lr_rule": "sqrt", "lr_batch": 128, "schedule": "cosine"}),
     ],
 )
 def test_what_scale_chooses(said, batch, chosen):
@@ -73,6 +82,14 @@ def test_the_rate_that_comes_of_it_is_said(recipe, said):
     assert resolved(replace(SCALE, recipe=recipe), batch_global=2048, ranks=8)[1][-1] == said
 
 
+def test_lamb_comes_with_a_weight_decay_of_its_own_and_that_is_said():
+    (reason, *_) = resolved(SCALE, batch_global=16384, ranks=4)[1]
+    assert reason.endswith("; its own weight decay, 0.01, comes with it")
+    assert Lamb([nn.Parameter(torch.ones(1))]).defaults["weight_decay"] == 0.01
+    (reason, *_) = resolved(replace(SCALE, weight_decay=0.0), batch_global=16384, ranks=4)[1]
+    assert "decay" not in reason
+
+
 def test_with_a_batch_per_rank_the_rate_is_meant_for_one_rank():
     train = TrainSettings(recipe="scale", batch_per_rank=128, epochs=5)
     assert resolved(train, batch_global=1024, ranks=8)[0].lr_batch is None
@@ -87,11 +104,49 @@ def test_with_a_batch_per_rank_the_rate_is_meant_for_one_rank():
         ({"batch_global": 1024}, {"lr_rule": "linear", "lr_batch": 128, "initialiser": "keras", "epsilon": 1e-7}),
         ({"batch_per_rank": 32, "optimizer": "sgd"}, {"lr_rule": "linear", "initialiser": "keras"}),
         ({"batch_per_rank": 32, "epsilon": 1e-3, "lr_rule": "sqrt"}, {"initialiser": "keras"}),
+        (
+            {"batch_per_rank": 32, "optimizer": "adadelta"},
+            {"lr_rule": "linear", "initialiser": "keras", "epsilon": 1e-7, "rho": 0.95},
+        ),
+        (
+            {"batch_per_rank": 32, "optimizer": "adadelta", "rho": 0.8},
+            {"lr_rule": "linear", "initialiser": "keras", "epsilon": 1e-7},
+        ),
     ],
 )
 def test_as_published_is_keras_and_the_rate_times_the_ranks(train, chosen):
     given = TrainSettings(recipe="as-published", epochs=5, **train)
     assert resolved(given, batch_global=1024, ranks=8)[0] == replace(given, **chosen)
+
+
+@pytest.mark.parametrize(("batch", "ranks"), [(10, 4), (1024, 3), (7, 7), (130, 128)])
+def test_as_published_multiplies_with_the_ranks_where_the_batch_does_not_divide_too(batch, ranks):
+    found, reasons = resolved(replace(SCALE, recipe="as-published"), batch_global=batch, ranks=ranks)
+    assert rule_factor(found, batch_global=batch, ranks=ranks) == pytest.approx(ranks)
+    assert from_plain(TrainSettings, json.loads(json.dumps(plain(found)))) == found, "as a manifest keeps it"
+    assert reasons[0].startswith(f"train.lr_rule = linear: lr × {ranks} ranks")
+    assert reasons[-1].endswith(f"× {ranks}")
+
+
+@pytest.mark.parametrize(
+    ("finetune", "chosen"),
+    [
+        ({"optimizer": "adam"}, {"epsilon": 1e-7}),
+        ({"optimizer": "adam", "epsilon": 1e-3}, {}),
+        ({"optimizer": "sgd"}, {}),
+        ({"optimizer": "adadelta"}, {}),
+        ({"optimizer": ""}, {}),
+        ({"optimizer": "adam", "epochs": 0}, {}),
+    ],
+)
+def test_a_second_phase_with_an_optimizer_of_its_own_has_what_keras_has_for_that(finetune, chosen):
+    given = FinetuneSettings(**{"epochs": 1, **finetune})
+    train = TrainSettings(recipe="as-published", optimizer="adadelta", batch_global=8, epochs=1)
+    followed_point = followed(replace(POINT, train=train, finetune=given))
+    assert followed_point.finetune == replace(given, **chosen)
+    said = [line for line in followed_point.chosen if line.startswith("finetune.")]
+    assert said == [f"finetune.{key} = {value:g}: Keras's own for adam" for key, value in chosen.items()]
+    assert followed(replace(POINT, train=replace(train, recipe="scale"), finetune=given)).finetune == given
 
 
 @pytest.mark.parametrize(("ranks", "epochs"), [(1, 12), (2, 6), (5, 3), (64, 1)])
@@ -144,6 +199,57 @@ def test_points_have_what_was_chosen_and_the_manifest_and_the_preview_say_it(tmp
 def test_what_a_study_varies_is_said(tmp_path: Path) -> None:
     found = points(loaded(tmp_path, "train.recipe=scale", "train.lr_rule=none,linear", "run.ranks=1"))
     assert [point.train.lr_rule for point in found] == ["none", "linear"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "otherwise"),
+    [
+        ("optimizer", "adam", "lamb"),
+        ("lr_rule", "none", "sqrt"),
+        ("schedule", "constant", "cosine"),
+        ("warmup_epochs", 0.0, 0.2),
+    ],
+)
+def test_what_a_study_gives_at_its_default_is_said(tmp_path: Path, key, value, otherwise) -> None:
+    scale = ("train.recipe=scale", "train.batch_global=16384", "run.ranks=1")
+    (without,) = points(loaded(tmp_path, *scale))
+    assert getattr(without.train, key) == otherwise
+    (point,) = points(loaded(tmp_path, *scale, f"train.{key}={value}"))
+    assert getattr(point.train, key) == value
+    assert not [line for line in point.chosen if line.startswith(f"train.{key} =")]
+    path = tmp_path / "tiny.toml"
+    path.write_text(path.read_text().replace("[train]", f"[train]\n{key} = {toml_value(value)}"))
+    assert points(load_study(path, scale)) == (point,)
+
+
+def test_without_a_rule_no_batch_is_chosen_for_it(tmp_path: Path) -> None:
+    (point,) = points(loaded(tmp_path, "train.recipe=scale", "train.lr_rule=none", "run.ranks=1"))
+    assert (point.train.lr_batch, point.train.warmup_epochs) == (None, 0.0)
+
+
+@pytest.mark.parametrize("given", [(), ("train.schedule=constant",), ("train.optimizer=adam", "train.lr_rule=none")])
+def test_a_study_that_is_read_again_from_its_folder_has_the_same_points(tmp_path: Path, given) -> None:
+    study = loaded(tmp_path, "train.recipe=scale", "train.batch_global=16384", *given)
+    kept = tmp_path / "study.toml"
+    kept.write_text(study_toml(study.study))
+    again = load_study(kept)
+    assert again.study == study.study
+    assert points(again) == points(study)
+
+
+@given(
+    st.sampled_from(["scale", "as-published"]),
+    st.sampled_from(["sgd", "adam", "adamw", "adadelta", "lars", "lamb"]),
+    st.sampled_from([64, 2048, 100_000]),
+)
+def test_all_that_a_recipe_may_choose_can_be_told_from_what_was_given(recipe, optimizer, batch):
+    train = TrainSettings(recipe=recipe, optimizer=optimizer, batch_global=batch, epochs=12)
+    found, _ = resolved(train, batch_global=batch, ranks=4)
+    before, after = asdict(train), asdict(found)
+    changed = {f"train.{key}" for key in before if after[key] != before[key] and before[key] is not None}
+    assert changed <= set(MAY_CHOOSE)
+    said, _ = resolved(train, batch_global=batch, ranks=4, said=MAY_CHOOSE)
+    assert all(getattr(said, path.split(".")[1]) == before[path.split(".")[1]] for path in MAY_CHOOSE)
 
 
 def test_reasons_are_no_part_of_a_points_name(tmp_path: Path) -> None:

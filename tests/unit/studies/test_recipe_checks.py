@@ -42,6 +42,11 @@ from paceline.errors import RequestError
         (["train.step_epochs=1"], 'train.step_epochs = 1.0: only schedule = "step" takes it.'),
         (["train.step_factor=0.5"], 'train.step_factor = 0.5: only schedule = "step" takes it.'),
         (["train.epsilon=1e-7", "train.optimizer=sgd"], 'take it, not "sgd"'),
+        (["train.rho=0.9"], 'train.rho = 0.9: only adadelta takes it, not "adam".'),
+        (["train.rho=1", "train.optimizer=adadelta"], "train.rho = 1.0: must be above 0 and below 1."),
+        (["train.rho=nan", "train.optimizer=adadelta"], "train.rho = nan: must be above 0 and below 1."),
+        (["train.recipe=scale", "train.lr_rule=none", "train.lr_batch=4"], "and no rule asks for it"),
+        (["train.recipe=scale", "train.lr_rule=none", "train.warmup_epochs=1"], "and there is no rule"),
         (["train.optimizer=lamb", "train.momentum=0.9"], 'only sgd and lars take it, not "lamb"'),
         (["train.optimizer=lars", "run.strategy=parameter-server"], "a server may hold a part of one"),
         (["train.clip_norm=1", "run.strategy=parameter-server"], "every server sees its own part of the gradient"),
@@ -68,6 +73,11 @@ def test_what_cannot_be_right_is_refused(tmp_path: Path, overrides: list[str], s
         ["train.optimizer=lars", "train.momentum=0.9", "train.epsilon=1e-8"],
         ["train.average_epochs=1", "train.clip_norm=1", "train.accumulate=4", "train.label_smoothing=0.1"],
         ["train.average_epochs=1", "run.strategy=parameter-server"],
+        ["train.optimizer=adadelta", "train.rho=0.95", "train.epsilon=1e-7"],
+        ["train.lr_rule=none,linear", "train.lr_batch=4", "train.warmup_epochs=1"],
+        ["train.recipe=,scale", "train.lr_batch=4"],
+        ["train.schedule=step,cosine", "train.step_epochs=1"],
+        ["train.step_epochs=1", "train.step_factor=0.5", "finetune.epochs=1", "finetune.schedule=step"],
     ],
 )
 def test_what_goes_together_is_taken(tmp_path: Path, overrides: list[str]) -> None:

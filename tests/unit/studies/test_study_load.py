@@ -371,6 +371,7 @@ def test_every_key_of_the_records_can_be_given() -> None:
     clip_norm = 1.5
     accumulate = 2
     epsilon = 0.01
+    rho = 0.5
     initialiser = "keras"
     sync_batchnorm = true
     cached_features = true
@@ -382,6 +383,8 @@ def test_every_key_of_the_records_can_be_given() -> None:
     optimizer = "adam"
     batchnorm = "train"
     schedule = "cosine"
+    epsilon = 0.02
+    rho = 0.6
     [run]
     ranks = []
     hosts = 2

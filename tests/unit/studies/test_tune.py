@@ -9,7 +9,9 @@ import pytest
 
 from paceline.errors import RequestError
 from paceline.records.lr_range import LrAdvice
+from paceline.records.rates import rule_factor
 from paceline.records.study import AugmentSettings, ScriptSettings
+from paceline.studies.expand import expand
 from paceline.studies.load import LoadedStudy, load_study
 from paceline.studies.tune import changes_to, range_study
 
@@ -78,6 +80,17 @@ def test_what_is_about_the_course_of_a_training_is_left_out(tmp_path):
 def test_a_recipe_leaves_what_it_makes_of_the_model_and_the_optimizer(tmp_path):
     train = ranged(loaded(tmp_path, "train.recipe=as-published")).study.train
     assert (train.recipe, train.initialiser, train.lr_rule) == ("", "keras", "none")
+    adadelta = loaded(tmp_path, "train.recipe=as-published", "train.optimizer=adadelta", "train.momentum=0")
+    assert (ranged(adadelta).study.train.epsilon, ranged(adadelta).study.train.rho) == (1e-7, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("said", "tested"), [([], "lamb"), (["train.optimizer=adam"], "adam"), (["train.optimizer=adam,sgd"], "adam")]
+)
+def test_a_recipe_leaves_alone_what_a_study_says_or_varies(tmp_path, said, tested):
+    (tmp_path / "s.toml").write_text(STUDY.replace('optimizer = "sgd"\nmomentum = 0.9\n', ""))
+    scale = ["train.recipe=scale", "train.batch_global=16384", *said]
+    assert ranged(load_study(tmp_path / "s.toml", scale)).study.train.optimizer == tested
 
 
 def advice(lr: float | None) -> LrAdvice:
@@ -92,6 +105,25 @@ def test_the_changes_are_the_rate_and_with_a_rule_the_batch_it_is_for(tmp_path):
     assert changes_to(ruled, advice(0.02)) == ["train.lr=0.02", "train.lr_batch=64"]
     by_recipe = loaded(tmp_path, "train.recipe=scale").study
     assert changes_to(by_recipe, advice(0.02)) == ["train.lr=0.02", "train.lr_batch=64"]
+    without = loaded(tmp_path, "train.recipe=scale", "train.lr_rule=none").study
+    assert changes_to(without, advice(0.02)) == ["train.lr=0.02"]
+
+
+@pytest.mark.parametrize(
+    "varied",
+    [
+        ["train.lr_rule=none,linear"],
+        ["train.lr_rule=linear,none"],
+        ["train.recipe=,scale"],
+        ["train.recipe=scale", "train.lr_rule=none,linear"],
+    ],
+)
+def test_where_some_points_have_a_rule_the_batch_is_said_and_the_study_takes_it(tmp_path, varied):
+    changes = changes_to(loaded(tmp_path, *varied).study, advice(0.02))
+    assert changes == ["train.lr=0.02", "train.lr_batch=64"]
+    points = expand(loaded(tmp_path, *varied, *changes).study, data_digest="", model_digest="")
+    rates = {p.train.lr * rule_factor(p.train, batch_global=p.batch_global, ranks=p.ranks) for p in points}
+    assert rates == {0.02}
 
 
 @pytest.mark.parametrize(

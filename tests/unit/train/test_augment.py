@@ -194,6 +194,15 @@ def test_turning_one_transform_on_leaves_the_draws_of_the_others_alone(key):
     assert not augmented(ALL, batch, keys).equal(augmented(without, batch, keys)), "it does nothing"
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize("key", ["zoom", "rotation"])
+def test_crop_shift_and_flip_do_the_same_whether_or_not_an_image_is_zoomed_or_turned_too(key, dtype):
+    given = AugmentSettings(crop=2, flip=True, shift=0.3)
+    batch, keys = images(40, (9, 9, 3), dtype), sample_keys(0, 0, torch.arange(40))
+    near, alone = (augmented(each, batch, keys).double() for each in (replace(given, **{key: 1e-9}), given))
+    assert near.numpy() == pytest.approx(alone.numpy(), abs=1e-4 if dtype == "float32" else 1)
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     crop=st.integers(0, 3),

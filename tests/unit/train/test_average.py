@@ -44,6 +44,16 @@ def test_a_model_has_its_own_weights_again_bit_for_bit():
     assert torch.equal(first.weight, own["0.weight"]), "whatever happens in between"
 
 
+def test_what_is_frozen_is_not_averaged():
+    model = nn.Sequential(nn.Linear(2, 2).requires_grad_(False), nn.Linear(2, 2))
+    average = Average(model, epochs=1, steps_per_epoch=3)
+    assert list(average.tensors()) == ["average.1.weight", "average.1.bias"]
+    frozen = model[0].weight.clone()
+    average.update(1)
+    with average.in_place():
+        assert torch.equal(model[0].weight, frozen)
+
+
 def test_an_average_goes_on_from_what_was_kept():
     model = nn.Linear(2, 2)
     first, second = (Average(model, epochs=2, steps_per_epoch=5) for _ in range(2))

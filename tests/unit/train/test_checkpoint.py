@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import replace
 
 import pytest
 import torch
 
 from paceline.errors import StorageError
+from paceline.records.run import CachedFeatures
 from paceline.train import checkpoint
 
 
@@ -24,6 +26,12 @@ def test_round_trip_and_only_the_newest_stay(tmp_path):
     assert (path.name, found) == ("step-000015", standing(15))
     assert tensors["x"].tolist() == [15.0] * 3
     assert sorted(p.name for p in tmp_path.iterdir()) == ["step-000010", "step-000015"]
+
+
+def test_features_of_an_earlier_phase_are_kept(tmp_path):
+    made = CachedFeatures(samples=30, size=4, ready_s=1.5, found=False)
+    path = checkpoint.write_checkpoint(tmp_path, replace(standing(5), features=made), {})
+    assert checkpoint.read_checkpoint(path)[0].features == made
 
 
 def test_a_checkpoint_is_on_the_disk_before_it_is_acknowledged(tmp_path, monkeypatch):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 
 import pytest
 import torch
 
+from paceline import catalog
 from paceline.errors import ModelError
 from paceline.train.models.build import build_model
 from paceline.train.models.keras_count import keras_count
-from paceline.train.models.keras_networks import KerasBase, _application, _preparation
+from paceline.train.models.keras_networks import KerasBase, _application, _keras, _preparation
 from paceline.train.models.transfer import Transfer
 
 # Looked for, not imported: which backend it takes is decided when it is.
@@ -40,6 +42,14 @@ def test_keras_itself_counts_what_was_published(network, head, total, trainable)
     model = built(network, head=head)
     assert model.base.network.count_params() + sum(p.numel() for p in model.head.parameters()) == total
     assert (keras_count(model).total, keras_count(model).trainable) == (total, trainable)
+
+
+@pytest.mark.parametrize("preprocessing", ["own", "twice"])
+def test_a_network_is_built_for_the_size_that_its_preprocessing_brings_images_to(preprocessing):
+    model = built("MobileNet", preprocessing=preprocessing)
+    assert model.base.network.input_shape == (None, 224, 224, 3)
+    with torch.no_grad():
+        assert model(torch.rand(1, 3, 32, 32) * 255).shape == (1, 10)
 
 
 def test_a_frozen_one_keeps_its_statistics_and_an_unfrozen_one_by_choice(mobile):
@@ -92,6 +102,14 @@ def test_preprocessing_is_keras_s_own(network, said):
     prepare = _application(network)[1].preprocess_input
     found = _preparation(prepare, 224)
     assert found.text == f"224×224 pixels (bilinear, antialiased), {said}"
+
+
+def test_optimizers_have_by_default_what_the_catalog_says():
+    optimizers = _keras().optimizers
+    kinds = {name.lower(): kind for name, kind in vars(optimizers).items() if inspect.isclass(kind)}
+    for name, values in catalog.KERAS_DEFAULTS.items():
+        usual = inspect.signature(kinds[name]).parameters
+        assert values == {key: usual[key].default for key in ("epsilon", "rho") if key in usual}
 
 
 def test_a_network_that_keras_has_not_is_refused():

@@ -109,7 +109,7 @@ def test_a_layer_leaves_zero_and_is_left_alone_without_a_gradient(name):
         ("lars", {"momentum": 0.9, "weight_decay": 0.0}, {"weight_decay": 0.0, "momentum": 0.9}),
         ("lamb", {}, {"weight_decay": 0.01, "eps": 1e-6}),
         ("adam", {"epsilon": 1e-7}, {"eps": 1e-7}),
-        ("adadelta", {"epsilon": 1e-7, "recipe": "as-published"}, {"eps": 1e-7, "rho": 0.95}),
+        ("adadelta", {"epsilon": 1e-7, "rho": 0.95}, {"eps": 1e-7, "rho": 0.95}),
         ("adadelta", {}, {"eps": 1e-6, "rho": 0.9}),
     ],
 )

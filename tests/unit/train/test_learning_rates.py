@@ -52,6 +52,13 @@ def test_warm_up_rises_from_the_rate_given_to_the_peak_in_a_straight_line():
     assert rates == pytest.approx([0.1, 0.1 + 0.3 / 50, 0.16, 0.25, 0.1 + 0.3 * 49 / 50, 0.4, 0.4])
 
 
+def test_a_peak_below_the_rate_given_is_there_from_the_first_step_on():
+    """√(64 ÷ 128): there is nothing to rise to, and nothing above the highest rate that is told."""
+    settings = TrainSettings(lr=0.001, batch_global=64, lr_batch=128, lr_rule="sqrt", warmup_epochs=1)
+    rates = [pace(settings, batch=64).lr(step) for step in range(20)]
+    assert rates == pytest.approx([0.001 / math.sqrt(2)] * 20)
+
+
 def test_step_falls_by_its_factor_every_so_many_epochs():
     """Goyal et al. 2017, 5.1: a tenth at the 30th and 60th of 90 epochs."""
     settings = TrainSettings(lr=0.1, batch_global=8, schedule="step", step_epochs=30)
@@ -115,8 +122,7 @@ def test_epochs_and_not_steps_decide(train, ranks, few, many):
 def test_the_rate_is_continuous_but_for_steps_and_never_above_the_peak(train, per_epoch):
     made = Pace(train, batch_global=512, ranks=1, steps_per_epoch=per_epoch, total_steps=10 * per_epoch)
     rates = [made.lr(step) for step in range(10 * per_epoch + 1)]
-    highest = max(made.peak, train.lr)
-    assert all(0 <= rate <= highest * (1 + 1e-9) for rate in rates)
+    assert all(0 <= rate <= made.peak * (1 + 1e-9) for rate in rates)
     if train.schedule != "step":
         # The steepest of all is the warm-up over half an epoch, and one-cycle's rise over 4.5 of them.
         steepest = max(abs(made.peak - train.lr) / 0.5, made.peak) / per_epoch
@@ -124,11 +130,11 @@ def test_the_rate_is_continuous_but_for_steps_and_never_above_the_peak(train, pe
 
 
 @given(settings(), st.integers(1, 100))
-def test_a_warm_up_begins_at_the_rate_given_and_ends_at_the_peak(train, per_epoch):
+def test_a_warm_up_begins_at_the_rate_given_if_it_is_below_the_peak_where_it_ends(train, per_epoch):
     if train.schedule == "one-cycle":
         return
     made = Pace(
         replace(train, schedule="constant"), batch_global=512, ranks=1, steps_per_epoch=per_epoch, total_steps=9
     )
-    assert made.lr(0) == (train.lr if train.warmup_epochs else made.peak)
+    assert made.lr(0) == (min(train.lr, made.peak) if train.warmup_epochs else made.peak)
     assert made.lr(math.ceil(train.warmup_epochs * per_epoch)) == made.peak

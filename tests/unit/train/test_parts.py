@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 import torch
+from torch import nn
 
+from paceline.records.study import TrainSettings
+from paceline.train import loop
 from paceline.train.batches import Batch
 from paceline.train.optim.parts import in_parts
 
@@ -24,3 +30,18 @@ def test_parts_hold_every_sample_once_and_none_is_empty(samples, parts, sizes):
 
 def test_a_share_without_samples_is_one_part_of_weight_zero():
     assert [(part.samples, len(part.inputs)) for part in in_parts(batch(0), 4)] == [(0, 1)]
+
+
+@pytest.mark.parametrize(("samples", "parts", "largest"), [(8, 1, 8), (8, 4, 2), (7, 3, 3)])
+def test_the_pass_before_the_first_step_needs_no_more_memory_than_a_step(samples, parts, largest):
+    layer, seen = nn.Linear(1, 10), []
+    layer.register_forward_hook(lambda module, inputs, scores: seen.append(len(scores)))
+    given = Batch(torch.rand(samples, 1), torch.zeros(samples, dtype=torch.int64), samples, samples)
+    rank: Any = SimpleNamespace(
+        manifest=SimpleNamespace(point=SimpleNamespace(train=TrainSettings(accumulate=parts))),
+        batches=SimpleNamespace(order=lambda epoch: None, take=lambda order, number: given),
+        strategy=SimpleNamespace(module=layer),
+        attendance=None,
+    )
+    loop._warm_up_pass(rank)
+    assert seen == [largest] and layer.weight.grad is not None

@@ -52,6 +52,23 @@ def test_the_second_phase_has_what_it_says_and_the_rest_of_the_first():
     assert (other.optimizer, other.momentum, other.schedule, other.warmup_epochs) == ("adam", 0.0, "one-cycle", 0.0)
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "given", "epsilon", "rho"),
+    [
+        ("", {}, 1e-3, 0.8),
+        ("adadelta", {}, 1e-3, 0.8),
+        ("adadelta", {"epsilon": 1e-4, "rho": 0.7}, 1e-4, 0.7),
+        ("adam", {}, None, None),
+        ("adam", {"epsilon": 1e-4}, 1e-4, None),
+    ],
+)
+def test_numbers_of_an_optimizer_are_those_of_the_first_phase_where_it_is_the_same(optimizer, given, epsilon, rho):
+    train = TrainSettings(optimizer="adadelta", epsilon=1e-3, rho=0.8, batch_global=8, epochs=3)
+    point = replace(POINT, train=train, finetune=FinetuneSettings(epochs=1, optimizer=optimizer, **given))
+    tuned = finetune_settings(point)
+    assert (tuned.epsilon, tuned.rho) == (epsilon, rho)
+
+
 def test_a_model_is_frozen_before_it_is_tuned_and_its_head_alone_is_trained_on_features():
     model = network()
     assert make_ready(model, POINT) is model and model.frozen

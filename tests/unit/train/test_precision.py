@@ -68,6 +68,16 @@ def test_gradients_of_mixed_precision_point_where_those_of_float32_do():
         assert functional.cosine_similarity(one.flatten(), other.flatten(), dim=0) > 0.95
 
 
+@pytest.mark.parametrize("precision", ["float32", "float64", "bfloat16"])
+def test_weights_of_images_lie_channels_last_and_those_of_volumes_as_they_are(precision):
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Unflatten(1, (1, 4)), nn.Conv3d(1, 2, 2))
+    lay_out(model, settings(precision), CPU)
+    assert model[0].weight.stride() == (27, 1, 9, 3)
+    assert model[2].weight.is_contiguous()
+    dtype = model[0].weight.dtype
+    model(torch.rand(2, 3, 8, 8, dtype=dtype)).sum().backward()
+
+
 def test_state_keeps_its_names():
     plain = cnn_small((28, 28, 1), 10)
     mixed = cnn_small((28, 28, 1), 10)

@@ -113,6 +113,35 @@ def test_a_model_that_cannot_be_mixed_is_told_before_any_rank_starts(ask):
         ask(OWN_DTYPE, precision="bfloat16")
 
 
+FLOATS = """
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 10)
+    def forward(self, x):
+        return self.layer(x.float().flatten(1))
+build = Own
+"""
+
+
+def test_a_model_is_tried_in_the_numbers_that_it_will_compute_with(ask):
+    assert ask(FLOATS)["ok"] and ask(name="mlp", precision="float64")["ok"]
+    with pytest.raises(ModelError, match="does not fit digits"):
+        ask(FLOATS, precision="float64")
+
+
+VOLUMES = """
+def build():
+    first = nn.Sequential(nn.Unflatten(1, (1, 1)), nn.Conv3d(1, 4, (1, 3, 3)), nn.ReLU())
+    return nn.Sequential(first, nn.Flatten(), nn.Linear(144, 10))
+"""
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_weights_with_five_dimensions_are_taken(ask, precision):
+    assert ask(VOLUMES, precision=precision)["ok"]
+
+
 def test_a_parameter_without_gradient_hinders_ddp_alone(ask):
     assert ask(SPARE, strategy="flat")["ok"]
     assert ask(SPARE, ranks=1)["ok"]

@@ -61,7 +61,7 @@ def digits(tmp_path_factory):
 
 @pytest.fixture
 def ask(digits, tmp_path):
-    def ask(text: str, *, finetune: int = 0, cached_features: bool = False) -> dict:
+    def ask(text: str, *, finetune: int = 0, cached_features: bool = False, precision: str = "float32") -> dict:
         file = tmp_path / "mine.py"
         file.write_text(text)
         point = Point(
@@ -69,7 +69,7 @@ def ask(digits, tmp_path):
             data_digest=digits.dataset.digest,
             model=ModelSettings(name=f"mine.py:{'build_own' if 'build_own' in text else 'build'}"),
             model_digest="",
-            train=TrainSettings(batch_global=64, epochs=1, cached_features=cached_features),
+            train=TrainSettings(batch_global=64, epochs=1, cached_features=cached_features, precision=precision),
             finetune=FinetuneSettings(epochs=finetune),
             ranks=2,
             device="cpu",
@@ -93,8 +93,9 @@ def ask(digits, tmp_path):
     return ask
 
 
-def test_a_model_that_can_is_passed_through_both_phases(ask):
-    assert ask(GOOD, finetune=1, cached_features=True)["ok"]
+@pytest.mark.parametrize("precision", ["float32", "float64", "bfloat16"])
+def test_a_model_that_can_is_passed_through_both_phases(ask, precision):
+    assert ask(GOOD, finetune=1, cached_features=True, precision=precision)["ok"]
 
 
 @pytest.mark.parametrize(
@@ -104,9 +105,10 @@ def test_a_model_that_can_is_passed_through_both_phases(ask):
         (PLAIN, {"cached_features": True}, "has no freeze, so that train.cached_features cannot work"),
         (UNFLATTENED, {"cached_features": True}, "returns (2, 4, 6, 6) for 2 images"),
         (BEHIND, {"cached_features": True}, "does more than head(features(inputs))"),
+        (BEHIND, {"cached_features": True, "precision": "bfloat16"}, "does more than head(features(inputs))"),
         (SPARE, {"finetune": 1}, "does not depend on parameter 'base.spare'"),
     ],
-    ids=["no-freeze", "no-features", "not-flat", "behind-the-head", "spare"],
+    ids=["no-freeze", "no-features", "not-flat", "behind-the-head", "mixed-behind-the-head", "spare"],
 )
 def test_one_that_cannot_is_refused(ask, text, settings, said):
     with pytest.raises(ModelError) as caught:

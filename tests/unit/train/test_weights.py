@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 import zipfile
 from pathlib import Path
@@ -13,6 +14,7 @@ from torch import nn
 
 from paceline.errors import ModelError
 from paceline.train.models.weights import fit_weights, read_weights, tensors_sha256
+from paceline.train.session import weights_sha256
 
 
 def net(width: int = 4) -> nn.Sequential:
@@ -151,3 +153,18 @@ def test_the_sum_is_of_values_not_of_the_order_they_came_in():
     assert tensors_sha256(dict(reversed(held.items()))) == tensors_sha256(held)
     other = {**held, "0.bias": held["0.bias"] + 1}
     assert tensors_sha256(other) != tensors_sha256(held)
+
+
+def test_how_tensors_lie_in_memory_makes_no_difference():
+    held = {"w": torch.rand(2, 3, 4, 5)}
+    turned = {"w": held["w"].contiguous(memory_format=torch.channels_last)}
+    assert tensors_sha256(turned) == tensors_sha256(held)
+
+
+def test_weights_of_a_finished_run_are_known_by_names_and_values_in_the_order_of_the_model():
+    """Results of any version are compared by it."""
+    model = nn.Linear(2, 1)
+    nn.init.constant_(model.weight, 1.0)
+    nn.init.constant_(model.bias, -2.0)
+    expected = hashlib.sha256(b"weight" + b"\0\0\x80\x3f" * 2 + b"bias" + b"\0\0\0\xc0")
+    assert weights_sha256(model) == expected.hexdigest()

@@ -11,6 +11,9 @@ p of all points of a study are corrected together by Holm's method, those of eit
 may be sure and smaller than the margin: it is then both. With fewer than five repeats neither is called: a spread of
 so few is itself too uncertain for a margin of half a point.
 
+Where a run learned nothing and is left out, nothing is called equal: a way to train that fails now and then is not the
+same as one that never does, however near those come that learned. What differs without it may be called so.
+
 Assumes: differences are about normal, as means over thousands of test samples are.
 """
 
@@ -69,9 +72,15 @@ def _tail(distance: float, error: float, n: int) -> float:
     return tail(distance / error, n - 1)
 
 
-def check(point_id: str, against: str, own: Accuracies, other: Accuracies, margin: float) -> AccuracyCheck | None:
-    """A point's accuracies against another's, not yet corrected; None where no repeat has both."""
+def check(
+    point_id: str, against: str, own: Accuracies, other: Accuracies, margin: float, *, left_out: bool = False
+) -> AccuracyCheck | None:
+    """A point's accuracies against another's, not yet corrected; None where no repeat has both.
+
+    `left_out` says that a run of either learned nothing and is not among them.
+    """
     shared = [run for run in sorted(own.keys() & other.keys()) if math.isfinite(own[run]) and math.isfinite(other[run])]
+    whole = not left_out and all(math.isfinite(value) for value in (*own.values(), *other.values()))
     differences = [own[run] - other[run] for run in shared]
     if not differences:
         return None
@@ -91,16 +100,27 @@ def check(point_id: str, against: str, own: Accuracies, other: Accuracies, margi
     if len(differences) < FEWEST_FOR_INTERVAL:
         return found
     tested = paired(differences, margin)
-    return replace(found, low=tested.low, high=tested.high, p_different=tested.p_different, p_equal=tested.p_equal)
+    p_equal = tested.p_equal if whole else None
+    return replace(found, low=tested.low, high=tested.high, p_different=tested.p_different, p_equal=p_equal)
 
 
 def corrected(found: Sequence[AccuracyCheck]) -> tuple[AccuracyCheck, ...]:
-    """The same checks with p corrected for all of them that were tested, and called by it."""
-    tested = [each for each in found if each.p_different is not None and each.p_equal is not None]
-    different = holm([each.p_different for each in tested if each.p_different is not None])
-    equal = holm([each.p_equal for each in tested if each.p_equal is not None])
-    called = {
-        each.point_id: replace(each, p_different=p, p_equal=q, different=p <= LEVEL, equal=q <= LEVEL)
-        for each, p, q in zip(tested, different, equal, strict=True)
-    }
-    return tuple(called.get(each.point_id, each) for each in found)
+    """The same checks with either p corrected for all of them that have it, and called by it."""
+    different = _holm({each.point_id: each.p_different for each in found})
+    equal = _holm({each.point_id: each.p_equal for each in found})
+    return tuple(
+        replace(
+            each,
+            p_different=(p := different.get(each.point_id)),
+            p_equal=(q := equal.get(each.point_id)),
+            different=p is not None and p <= LEVEL,
+            equal=q is not None and q <= LEVEL,
+        )
+        for each in found
+    )
+
+
+def _holm(ps: Mapping[str, float | None]) -> dict[str, float]:
+    """Those that were tested, corrected for their number."""
+    tested = {name: p for name, p in ps.items() if p is not None}
+    return dict(zip(tested, holm(list(tested.values())), strict=True))

@@ -17,6 +17,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from paceline.records.learning import Fault
+from paceline.records.results import PointResult
 from paceline.records.run import Epoch, RunResult
 from paceline.units import number_text, percent_text
 
@@ -54,6 +55,12 @@ def that_learned(runs: Sequence[RunResult]) -> list[RunResult]:
     """
     sound = [run for run in runs if run_fault(run) is None]
     return sound if 2 * len(sound) > len(runs) else list(runs)
+
+
+def num_left_out(point: PointResult) -> int:
+    """How many runs of a point `that_learned` leaves out."""
+    failed = len({fault.run for fault in point.learning.faults}) if point.learning else 0
+    return failed if 2 * failed < point.runs else 0
 
 
 def diverged(epoch: Epoch) -> str | None:

@@ -38,6 +38,8 @@ WITHIN = 2.0
 """Tolerance in units of the noise: what an epoch on the plateau leaves one time in twenty."""
 SURE = 0.95
 """Of either end of the interval."""
+COVERAGE = 2 * SURE - 1
+"""Of the interval."""
 _LOST_TO_DIFFERENCES = 35 / 18
 """Second differences of neighbours overlap: so many of them know as much about σ as one free value."""
 

@@ -3,7 +3,8 @@
     reached       at the first epoch whose validation accuracy is the target's or higher
     in between    on the straight line from the epoch before, and called interpolated
     by epoch 1    an upper bound, and called one: of what was before it nothing is known
-    time          the epochs' own times up to there, without evaluation, startup and loading
+    time          the epochs' own times up to there, without evaluation, startup and loading; none of a run that was
+                  resumed, because a part of it was computed twice
     phase         the first alone, as for curves and throughputs: fine-tuning trains other weights at another pace
 
 Over the repeats, median and interval, where every run reaches it; where some do not, how many do is all that is said:
@@ -27,7 +28,8 @@ from paceline.units import counted, percent_text
 
 GIVEN = "given"
 CHOSEN = "the highest validation accuracy that every run reached, rounded down"
-_STEP = 0.001
+_STEPS = 1000
+"""Tenths of a point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,8 @@ class Arrival:
     epochs: float
     steps: float
     samples: float
-    time_s: float
+    time_s: float | None
+    """None for a run that was resumed."""
     interpolated: bool
     at_most: bool
 
@@ -55,7 +58,7 @@ def arrival(run: RunResult, accuracy: float) -> Arrival | None:
                 epochs=(before.epoch if before else 0) + part,
                 steps=steps_before + part * (epoch.step - steps_before),
                 samples=samples + part * epoch.samples,
-                time_s=time_s + part * epoch.epoch_s,
+                time_s=time_s + part * epoch.epoch_s if run.resumed_from_step is None else None,
                 interpolated=part < 1,
                 at_most=before is None,
             )
@@ -83,8 +86,9 @@ def target(runs: Sequence[RunResult], accuracy: float, *, processes: int) -> Tar
     arrivals = [each for each in found if each is not None]
     whole = len(arrivals) == len(runs)
 
-    def figure(value: Callable[[Arrival], float]) -> Interval | None:
-        return median_interval([value(each) for each in arrivals]) if whole else None
+    def figure(value: Callable[[Arrival], float | None]) -> Interval | None:
+        known = [own for each in arrivals if (own := value(each)) is not None]
+        return median_interval(known) if whole and known else None
 
     return Target(
         accuracy=accuracy,
@@ -94,10 +98,10 @@ def target(runs: Sequence[RunResult], accuracy: float, *, processes: int) -> Tar
         steps=figure(lambda each: each.steps),
         samples=figure(lambda each: each.samples),
         time_s=figure(lambda each: each.time_s),
-        rank_hours=figure(lambda each: each.time_s * processes / 3600),
+        rank_hours=figure(lambda each: None if each.time_s is None else each.time_s * processes / 3600),
         interpolated=any(each.interpolated for each in arrivals),
         at_most=any(each.at_most for each in arrivals),
-        why="" if whole else _why(runs, len(arrivals), accuracy),
+        why=_why(runs, arrivals, accuracy),
     )
 
 
@@ -122,8 +126,10 @@ def chosen_target(runs: Mapping[str, Sequence[RunResult]], failed: Mapping[str, 
         for run in own
         if run.run not in failed.get(point_id, set()) and (accuracies := _accuracies(run))
     ]
-    # The small addition undoes a binary fraction just below a tenth of a point.
-    return math.floor(min(best) / _STEP + 1e-9) * _STEP if best else None
+    if not best:
+        return None
+    # The small addition undoes a binary fraction just below a tenth of a point: that is then the target itself.
+    return min(min(best), math.floor(min(best) * _STEPS + 1e-9) / _STEPS)
 
 
 def _accuracies(run: RunResult) -> list[float]:
@@ -131,7 +137,11 @@ def _accuracies(run: RunResult) -> list[float]:
     return [value for value in values if value is not None and math.isfinite(value)]
 
 
-def _why(runs: Sequence[RunResult], reached: int, accuracy: float) -> str:
+def _why(runs: Sequence[RunResult], arrivals: Sequence[Arrival], accuracy: float) -> str:
+    reached = len(arrivals)
+    if reached == len(runs):
+        timed = any(each.time_s is not None for each in arrivals)
+        return "" if timed else f"the time to {percent_text(accuracy)} is not known: every run was resumed"
     epochs = max(len(_first_phase(run)) for run in runs)
     by = f" by {len(runs) - reached} of {counted(len(runs), 'run')}" if reached else ""
     return f"{percent_text(accuracy)} not reached in {counted(epochs, 'epoch')}{by}"

@@ -8,7 +8,8 @@ Which point an accuracy is compared with:
     compared     every point with the reference of its group, and the references with the first one
 
 So a fall with ranks or batch shows within a recipe, and recipes are compared where they cost the least. A run that
-learned nothing, where most of its point's did, is named as a finding and not compared.
+learned nothing, where most of its point's did, is named as a finding and not compared; its point is called equal to
+none.
 """
 
 from __future__ import annotations
@@ -115,12 +116,14 @@ def _target_figure(row: PointResult, name: str) -> float | None:
 def _checks(rows: Sequence[PointResult], runs: Runs, margin: float) -> tuple[AccuracyCheck, ...]:
     """Every point's accuracy against its reference's, corrected for their number."""
     points = {row.point_id: row.point for row in rows if row.point_id in runs}
-    accuracies = {point_id: _accuracies(runs[point_id]) for point_id in points}
-    found = [
-        replace(one, batch_ratio=points[point_id].batch_global / points[against].batch_global)
-        for point_id, against in references(points).items()
-        if (one := check(point_id, against, accuracies[point_id], accuracies[against], margin)) is not None
-    ]
+    learned_by = {point_id: that_learned(runs[point_id]) for point_id in points}
+    accuracies = {point_id: _accuracies(own) for point_id, own in learned_by.items()}
+    fewer = {point_id for point_id, own in learned_by.items() if len(own) < len(runs[point_id])}
+    found = []
+    for point_id, against in references(points).items():
+        both, left_out = (accuracies[point_id], accuracies[against]), not fewer.isdisjoint((point_id, against))
+        if (one := check(point_id, against, *both, margin, left_out=left_out)) is not None:
+            found.append(replace(one, batch_ratio=points[point_id].batch_global / points[against].batch_global))
     return corrected(found)
 
 
@@ -153,4 +156,4 @@ def _training(point: Point) -> str:
 
 
 def _accuracies(runs: Sequence[RunResult]) -> dict[int, float]:
-    return {run.run: run.test_accuracy for run in that_learned(runs) if run.test_accuracy is not None}
+    return {run.run: run.test_accuracy for run in runs if run.test_accuracy is not None}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from paceline.analyze.published import (
     accuracy_answers,
+    curve_answers,
     effect_answers,
     resource_answers,
     speed_answers,
@@ -22,9 +23,9 @@ VERDICTS: dict[str, Callable[[Evidence], Verdict]] = {
     "accuracy-falls-with-ranks": accuracy_answers.falls_with_ranks,
     "accuracy-falls-with-batch": accuracy_answers.falls_with_batch,
     "averaging-loses-precision": accuracy_answers.averaging,
-    "overfitting": accuracy_answers.overfitting,
-    "epochs-to-stable-vs-ranks": accuracy_answers.epochs_to_stable,
-    "which-size-first": accuracy_answers.which_size_first,
+    "overfitting": curve_answers.overfitting,
+    "epochs-to-stable-vs-ranks": curve_answers.epochs_to_stable,
+    "which-size-first": curve_answers.which_size_first,
     "transfer-at-chance": transfer_answers.transfer_at_chance,
     "fine-tune-worse": transfer_answers.fine_tune_worse,
     "too-complex-models": transfer_answers.too_complex,

@@ -13,6 +13,9 @@ from paceline.records.counters import CpuTimes
 from paceline.records.published import Beside, OurCell, PublishedStudy, PublishedTable, RowBeside, TableBeside
 from paceline.records.results import Effect, PointResult, StudyResults
 
+_OTHER_RECIPE = "scale"
+"""The recipe that fits rate, warm-up and schedule to the batch, which no report did."""
+
 
 def beside(published: PublishedStudy, results: StudyResults, cpu_times: Mapping[str, CpuTimes] | None = None) -> Beside:
     """The published study next to the results of ours; `cpu_times` are of the points' median runs.
@@ -66,6 +69,8 @@ def _effect(results: StudyResults, point: PointResult, baseline: PointResult | N
 def _notes(found: Match) -> list[str]:
     assert found.point is not None
     notes = [found.note] if found.note else []
+    if found.point.point.train.recipe == _OTHER_RECIPE:
+        notes.append(f"trained by the recipe {_OTHER_RECIPE}, which is not the published training")
     if found.point.oversubscribed:
         notes.append("emulated: more threads than cores")
     if found.point.emulated:

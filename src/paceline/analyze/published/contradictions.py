@@ -1,9 +1,10 @@
 """Printed cells that do not agree with one another: found by arithmetic, with room for rounding.
 
     epochs-exceed-total     epochs × time of one > time of all
-    curves-exceed-total     the epochs of a learning curve added up > time of all, in the row of the same settings
+    curves-exceed-total     the epochs of a learning curve added up > time of all, in the row of the same settings,
+                            where its own time of an epoch does not say so already
     updates-below-epoch     updates × steps of an epoch < time of an epoch, in every row
-    beyond-ideal            the time of an epoch falls by more than the number of processes grows, at equal nodes
+    beyond-ideal            the time of an epoch, or of all, falls by more than the processes grow, at equal nodes
     batch-beyond-data       a batch, if it were one rank's, × ranks > samples of an epoch
     batch-below-ranks       a batch, if it were that of all ranks, < ranks
 
@@ -19,6 +20,9 @@ from collections.abc import Iterator
 from paceline.records.published import Contradiction, PublishedRow, PublishedStudy, PublishedTable
 from paceline.units import counted
 
+_EPOCHS_EXCEED = "epochs-exceed-total"
+_TIMED = {"epoch_s": "an epoch", "total_s": "the whole"}
+
 
 def contradictions(study: PublishedStudy) -> tuple[Contradiction, ...]:
     """All that the tables of a study say against themselves."""
@@ -26,8 +30,9 @@ def contradictions(study: PublishedStudy) -> tuple[Contradiction, ...]:
     for table in study.tables:
         for rule in (_epochs_exceed_total, _updates_below_epoch, _beyond_ideal, _batch_readings):
             found += rule(table)
+    exceeded = {(each.table, each.rows) for each in found if each.name == _EPOCHS_EXCEED}
     for curves, table in itertools.permutations(study.tables, 2):
-        found += _curves_exceed_total(curves, table)
+        found += [each for each in _curves_exceed_total(curves, table) if (each.table, each.rows) not in exceeded]
     return tuple(found)
 
 
@@ -37,9 +42,7 @@ def _epochs_exceed_total(table: PublishedTable) -> Iterator[Contradiction]:
         if epoch and total and epochs and epochs * epoch[0] > total[1]:
             sum_s = epochs * _middle(epoch)
             text = f"{counted(int(epochs), 'epoch')} of {_shown(table, row, 'epoch_s')} s make {sum_s:,.0f} s"
-            yield _said(
-                "epochs-exceed-total", table, (index,), f"{text}, in a total of {_shown(table, row, 'total_s')} s"
-            )
+            yield _said(_EPOCHS_EXCEED, table, (index,), f"{text}, in a total of {_shown(table, row, 'total_s')} s")
 
 
 def _updates_below_epoch(table: PublishedTable) -> Iterator[Contradiction]:
@@ -64,18 +67,27 @@ def _updates_below_epoch(table: PublishedTable) -> Iterator[Contradiction]:
 def _beyond_ideal(table: PublishedTable) -> Iterator[Contradiction]:
     for (i, few), (j, many) in itertools.permutations(enumerate(table.rows), 2):
         ranks, more = few.settings.get("run.ranks"), many.settings.get("run.ranks")
-        slow, fast = _bounds(table, few, "epoch_s"), _bounds(table, many, "epoch_s")
-        if not (ranks and more and slow and fast) or few.epoch is not None:
+        if not (ranks and more) or few.epoch is not None:
             continue
         alike = few.settings.get("run.hosts") == many.settings.get("run.hosts") and few.hardware == many.hardware
         ideal = float(more[0]) / float(ranks[0])
         # Neighbours alone: what holds over two steps is said by one of them.
         neighbours = ideal > 1 and not any(_between(other, few, many) for other in table.rows)
-        if alike and neighbours and slow[0] / fast[1] > ideal:
-            ratio = _middle(slow) / _middle(fast)
+        faster = [text for name, what in _TIMED.items() if (text := _faster(table, few, many, name, what, ideal))]
+        if alike and neighbours and faster:
             kind = f" {many.hardware}" if many.hardware else " processes"
-            text = f"From {ranks[0]} to {more[0]}{kind} an epoch becomes {ratio:.2f} times as fast, more than {ideal:g}"
+            hosts = few.settings.get("run.hosts")
+            kind += f" on {counted(int(hosts[0]), 'node')}" if hosts else ""
+            text = f"From {ranks[0]} to {more[0]}{kind} {' and '.join(faster)} as fast, more than {ideal:g}"
             yield _said("beyond-ideal", table, (i, j), text)
+
+
+def _faster(table: PublishedTable, few: PublishedRow, many: PublishedRow, measure: str, what: str, ideal: float) -> str:
+    """How much a time falls from one row to the other, where it is by more than the ideal; else empty."""
+    slow, fast = _bounds(table, few, measure), _bounds(table, many, measure)
+    if not slow or not fast or slow[0] / fast[1] <= ideal:
+        return ""
+    return f"{what} becomes {_middle(slow) / _middle(fast):.2f} times"
 
 
 def _between(other: PublishedRow, few: PublishedRow, many: PublishedRow) -> bool:

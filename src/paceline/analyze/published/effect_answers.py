@@ -15,6 +15,8 @@ from paceline.analyze.published.measures import time_percent
 from paceline.records.results import Effect, Interval, PointResult
 from paceline.units import counted, percent_text
 
+_FOUR = 4
+"""Cores beyond which the published study thought that more would pay."""
 _NAMES = {
     "run.ranks": "workers",
     "run.servers": "servers",
@@ -35,22 +37,45 @@ def allreduce_instead(evidence: Evidence) -> Verdict:
 
 
 def more_cores_slower(evidence: Evidence) -> Verdict:
-    """Time with more threads in per cent of one's."""
-    found = [e for e in evidence.results.effects if e.factor == "run.threads" and not e.is_baseline and e.time_pct]
-    if not found:
+    """Two threads against one, and more than four against one: each with a core for every thread."""
+    fair = {point.point_id for point in evidence.points if point.fair}
+    timed = [e for e in evidence.results.effects if e.factor == "run.threads" and not e.is_baseline and e.time_pct]
+    own = [effect for effect in timed if effect.point_id in fair]
+    if not own:
         left = [item for item in evidence.results.not_run if "run.threads" in item.settings]
-        why = left[0].reason if left else "Points with more threads are missing."
+        why = left[0].reason if left and not timed else "No point with more threads than one has a core for each."
         return open_still(f"{why} A machine with more cores would show it.")
-    figure = "; ".join(f"{e.value} threads {span_text(e.time_pct.interval, ' %')}" for e in found if e.time_pct)
-    points = [p for p in evidence.points if p.point_id in {e.point_id for e in found}]
-    if all(effect.time_pct and effect.time_pct.p is None for effect in found):
-        return open_still(f"In % of one thread's time: {figure}. {few_repeats(min(p.runs for p in points))}", figure)
-    slower = [e for e in found if e.time_pct and e.time_pct.real and e.time_pct.interval.median > 100]
-    faster = [e for e in found if e.time_pct and e.time_pct.real and e.time_pct.interval.median < 100]
-    word = "It is so" if slower and not faster else "It pays" if faster and not slower else "It depends"
-    word = word if slower or faster else "No difference can be shown"
-    note = shared_cores(*points) or "Layers this small are over before a second thread is awake."
-    return Verdict(text=f"{word}: in % of one thread's time, {figure}. {note}", figure=figure)
+    figure = "; ".join(f"{e.value} threads {span_text(_percent(e), ' %')}" for e in own)
+    if all(effect.time_pct and effect.time_pct.p is None for effect in own):
+        few = few_repeats(min(_percent(effect).n for effect in own))
+        return open_still(f"In % of one thread's time: {figure}. {few}", figure)
+    two = [effect for effect in own if effect.value == 2]
+    many = [effect for effect in own if isinstance(effect.value, int) and effect.value > _FOUR]
+    first = _threads_text(two[0], "two threads") if two else "two threads had no two cores to themselves"
+    rest = "; ".join(_threads_text(effect, f"{effect.value} threads") for effect in many) or _beyond_four(evidence)
+    text = f"{first[0].upper()}{first[1:]}; {rest}."
+    crowded = f"Threads beyond the cores are left out: {len(timed) - len(own)} of {len(timed)} points."
+    return Verdict(
+        text=f"{text} {crowded}" if len(own) < len(timed) else text, figure=figure, answered=bool(two and many)
+    )
+
+
+def _threads_text(effect: Effect, who: str) -> str:
+    """What more threads take of one's time, called by the test."""
+    assert effect.time_pct is not None
+    taken = f"{span_text(_percent(effect), ' %')} of its time"
+    if not effect.time_pct.real:
+        return f"{who} are not shown to be slower or faster than one: {taken}"
+    return f"{who} are {'slower' if _percent(effect).median > 100 else 'faster'} than one: {taken}"
+
+
+def _beyond_four(evidence: Evidence) -> str:
+    """What is missing for more than four threads."""
+    machine = evidence.results.machine
+    if machine is not None and machine.cores > _FOUR:
+        return f"beyond four nothing was run here (--set run.threads=1,2,4,{2 * _FOUR})"
+    here = f"the {counted(machine.cores, 'core')} of this one" if machine is not None else "four cores"
+    return f"beyond four it takes a machine with more than {here}"
 
 
 def how_much_sooner(evidence: Evidence) -> Verdict:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from paceline.analyze.learning.faults import num_left_out
+from paceline.analyze.study.stats import FEWEST_FOR_INTERVAL, coverage, median_interval
 from paceline.records.counters import CpuTimes
 from paceline.records.learning import AccuracyCheck
 from paceline.records.published import Contradiction
@@ -16,6 +18,8 @@ _CROWDED = "More threads than cores ran here, so it says little about scaling."
 _EMULATED = "The hosts are namespaces of one machine, so it says little about scaling."
 _LIMITS = (_CROWDED, _EMULATED)
 """Sentences without which a figure would claim too much."""
+_MISSED = 1 - coverage(FEWEST_FOR_INTERVAL, 1)
+"""How often the interval of five repeats misses: as often may a figure that was picked out of several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +73,23 @@ def told(interval: Interval, one: float = 1.0) -> str:
     return "more" if interval.low > one else "less"
 
 
+def told_among(interval: Interval, looks: int, one: float = 1.0) -> str:
+    """As `told`, of the furthest of so many figures: empty, too, where chance puts one of them there too often.
+
+    Bonferroni: what each of them misses, added up, is what the figure may miss.
+    """
+    by_chance = interval.coverage is None or looks * (1 - interval.coverage) > _MISSED
+    return "" if by_chance else told(interval, one)
+
+
+def enough_repeats(looks: int) -> int:
+    """The fewest repeats with which `told_among` can call one of so many."""
+    n = FEWEST_FOR_INTERVAL
+    while looks * (1 - (median_interval(range(n)).coverage or 0.0)) > _MISSED:
+        n += 1
+    return n
+
+
 def apart(own: Interval, other: Interval) -> str:
     """more or less than the other, or empty where the two intervals overlap."""
     if own.low > other.high:
@@ -85,9 +106,19 @@ def span_text(interval: Interval, unit: str = "") -> str:
     return named.replace(" [", f"{unit} [", 1)
 
 
-def few_repeats(n: int) -> str:
-    """Why nothing is called different or equal."""
-    return f"With {counted(n, 'repeat')} that is no test: five are needed (--repeats 5)."
+def few_repeats(n: int, *points: PointResult) -> str:
+    """Why nothing is called different or equal; `points` are those whose runs may have learned nothing."""
+    if not any(map(num_left_out, points)):
+        return f"With {counted(n, 'repeat')} that is no test: five are needed (--repeats {FEWEST_FOR_INTERVAL})."
+    missing = FEWEST_FOR_INTERVAL - n
+    again = f"{'once' if missing == 1 else f'{missing} times'} more (--repeats {max(p.runs for p in points) + missing})"
+    return f"With {counted(n, 'repeat')} that learned there is no test: repeat it {again}."
+
+
+def left_out_text(named: Sequence[tuple[PointResult, str]]) -> str:
+    """Which runs are in no test, each point by its name: `1 of 5 runs with 8 ranks`; empty where all are."""
+    counts = [(num_left_out(point), point, name) for point, name in named]
+    return ", ".join(f"{count} of {counted(point.runs, 'run')} {name}" for count, point, name in counts if count)
 
 
 def shared_cores(*points: PointResult) -> str:

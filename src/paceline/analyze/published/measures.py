@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from paceline.analyze.learning.stable import COVERAGE as STABLE_COVERAGE
 from paceline.analyze.published.matching import setting
 from paceline.analyze.study.stats import median_interval, ratio_interval, scaled, spread
 from paceline.records.published import OurCell
@@ -153,15 +154,17 @@ def _epochs_to_stable(looked: Looked) -> _Found:
     if stable.epoch is None:
         why = stable.why.rstrip(".") or "Not stable within the epochs that were trained"
         return _None(f"{why[0].upper()}{why[1:]}.")
-    low, high = stable.low or stable.epoch, stable.high or stable.epochs
-    coverage = None if stable.low is None or stable.high is None else 0.9  # as analyze/learning/stable.py has it
-    return Interval(median=stable.epoch, low=low, high=high, n=stable.runs, coverage=coverage)
+    # An end that lies beyond the epochs that were trained is no number: the cell has none.
+    high = math.inf if stable.high is None else stable.high
+    return Interval(median=stable.epoch, low=stable.low or 1, high=high, n=stable.runs, coverage=STABLE_COVERAGE)
 
 
 def _trainable(looked: Looked) -> _Found:
-    if looked.point.network:
-        return _None("A run notes all parameters, not which of them learn: paceline models NAME counts both.")
-    return looked.point.parameters
+    """All parameters, but where a frozen base leaves the head alone to learn."""
+    point = looked.point
+    if point.network.get("base", "frozen" if point.network else "trained") == "frozen":
+        return _None(f"The head alone learns, and a run counts all: paceline models {point.point.model.name} has both.")
+    return point.parameters
 
 
 def _quotient(own: Spread | None, other: Spread | None) -> _Found:
@@ -187,7 +190,7 @@ def _percent(name: str, otherwise: Callable[[PointResult, PointResult], _Found])
 
 
 def time_percent(point: PointResult, baseline: PointResult) -> Interval | None:
-    """Time of all epochs in per cent of the baseline's, paired by repeat; None where one of them has no epoch."""
+    """Time of all epochs in per cent of the baseline's, paired by repeat; None where one of them has no such time."""
     own, other = _training_s(point.curves), _training_s(baseline.curves)
     if not own or not other:
         return None
@@ -196,8 +199,9 @@ def time_percent(point: PointResult, baseline: PointResult) -> Interval | None:
 
 
 def _training_s(curves: Iterable[Curve]) -> dict[int, float]:
-    """Time of all epochs by number of the run."""
-    return {curve.run: math.fsum(epoch.epoch_s for epoch in curve.epochs) for curve in curves if curve.epochs}
+    """Time of all epochs by number of the run; none of a run that was resumed, a part of which was computed twice."""
+    whole = [curve for curve in curves if curve.epochs and not any(epoch.resumed for epoch in curve.epochs)]
+    return {curve.run: math.fsum(epoch.epoch_s for epoch in curve.epochs) for curve in whole}
 
 
 _NO_VALIDATION = "There is no validation set."

@@ -6,23 +6,34 @@ import math
 from collections.abc import Mapping
 
 from paceline.analyze.published.evidence import Evidence, Verdict, open_still
+from paceline.analyze.published.matching import setting
 from paceline.records.counters import CpuTimes
 from paceline.records.results import PointResult
 from paceline.units import bytes_text, counted, duration_text, percent_text
 
+NO_GPU = "no-gpu"
+"""What the roll call calls ranks without a GPU where one was asked for."""
+_RANKS = "run.ranks"
+_WORDS = {"train.batch_global": "batch", "train.batch_per_rank": "batch of a rank"}
+
 
 def got_what_was_asked(evidence: Evidence) -> Verdict:
-    """What the roll call had to say."""
+    """What was asked for, what was given, and what the roll call said of it: an answer where it missed a GPU."""
     machine = evidence.results.machine
     if machine is None:
         return open_still("No run has left a description of its machine. Run the study to its end.")
-    told = "Before the first step every rank says its device, cores, threads and links."
+    asked = ", ".join(sorted({point.point.device for point in evidence.points}))
+    given = ", ".join(sorted({device.partition(":")[0] for device in machine.devices}))
+    figure = f"run.device {asked}, given {given}"
     wrong = [complaint for complaint in machine.complaints if complaint.severity in ("fatal", "warning")]
-    if not wrong:
-        figure = "nothing differed from what was asked for"
-        return Verdict(text=f"{told} In these runs {figure}.", figure=figure)
-    figure = f"{counted(len(wrong), 'complaint')}: {wrong[0].name}"
-    return Verdict(text=f"{told} Here it had {figure}: {wrong[0].what}", figure=figure)
+    missed = next((complaint for complaint in wrong if complaint.name == NO_GPU), None)
+    if missed is not None:
+        return Verdict(text=f"One is told before the first step ({figure}): {missed.what}", figure=figure)
+    other = f"; the roll call complains of something else, {wrong[0].name}" if wrong else ""
+    if "cuda" in asked:
+        return open_still(f"GPUs were asked for here and given ({figure}): nobody had to be told{other}.", figure)
+    refused = "With --set run.device=cuda ranks without one are named, and the run is refused before its first step."
+    return open_still(f"No GPU was asked for here ({figure}){other}. {refused}", figure)
 
 
 def real_user_sys(evidence: Evidence) -> Verdict:
@@ -64,22 +75,51 @@ def message_log(evidence: Evidence) -> Verdict:
 
 
 def hyper_parameters(evidence: Evidence) -> Verdict:
-    """Bytes an epoch, memory and energy at the smallest and at the largest batch."""
-    points = sorted(evidence.points, key=lambda point: point.point.batch_global)
-    if len(points) < 2 or points[0].point.batch_global == points[-1].point.batch_global:
-        return open_still("Points with different batches are missing. Run the study with several batch sizes.")
-    small, large = points[0], points[-1]
-    sizes = f"from batch {small.point.batch_global:,} to {large.point.batch_global:,}"
-    parts = [
-        _traffic(small, large),
-        _memory(evidence.cpu_times, small, large),
-        _energy(evidence.cpu_times, small, large),
-    ]
-    if not any(parts[:2]):
-        return open_still(f"Neither messages nor memory were measured {sizes}. It takes two ranks, on Linux.")
-    figure = "; ".join(filter(None, parts[:2]))
-    power = parts[2] or "no meter for energy can be read here"
-    return Verdict(text=f"{sizes[0].upper()}{sizes[1:]}: {figure}. Energy: {power}.", figure=figure)
+    """Bytes an epoch, memory and energy at both ends of every setting that varies, all else equal."""
+    varied = {path: ends for path in (*evidence.results.study.vary, _RANKS) if (ends := _ends(evidence, path))}
+    if not varied:
+        return open_still("Points with different settings are missing. Run the study with several batch sizes.")
+    cpu, parts = evidence.cpu_times, []
+    for path, (first, last) in varied.items():
+        found = (_traffic(first, last), _memory(cpu, first, last), _energy(cpu, first, last))
+        if any(found):
+            parts.append(f"from {_change(path, first, last)}: {'; '.join(filter(None, found))}")
+    names = ", ".join(map(_name, varied))
+    if not parts:
+        return open_still(f"Neither messages nor memory were measured by {names}. It takes two ranks, on Linux.")
+    figure = "; ".join(parts)
+    known = any(_joules(times) is not None for times in cpu.values())
+    power = "" if known else "no meter for energy can be read here, and "
+    covers = f"{power}of all settings this covers {names}: others are varied with --set."
+    return Verdict(text=f"{figure[0].upper()}{figure[1:]}. {covers[0].upper()}{covers[1:]}", figure=figure)
+
+
+def _ends(evidence: Evidence, path: str) -> tuple[PointResult, PointResult] | None:
+    """Points with the lowest and the highest value of a setting that agree in all else that varies; None without two.
+
+    Names have no order but the study's.
+    """
+    paths = [other for other in (*evidence.results.study.vary, _RANKS) if other != path]
+    alike: dict[tuple[object, ...], list[PointResult]] = {}
+    for point in evidence.points:
+        alike.setdefault(tuple(setting(point.point, other) for other in paths), []).append(point)
+    own = max(alike.values(), key=lambda points: len({setting(point.point, path) for point in points}), default=[])
+    values = {value: point for point in reversed(own) if (value := setting(point.point, path)) is not None}
+    if len(values) < 2:
+        return None
+    if all(isinstance(value, int | float) for value in values):
+        return values[min(values)], values[max(values)]
+    return own[0], own[-1]
+
+
+def _change(path: str, first: PointResult, last: PointResult) -> str:
+    shown = [setting(point.point, path) for point in (first, last)]
+    low, high = (f"{value:,}" if isinstance(value, int) else str(value) for value in shown)
+    return f"{_name(path)} {low} to {high}"
+
+
+def _name(path: str) -> str:
+    return _WORDS.get(path) or path.rpartition(".")[2].replace("_", " ")
 
 
 def _traffic(small: PointResult, large: PointResult) -> str:
@@ -107,7 +147,7 @@ def _memory(cpu: Mapping[str, CpuTimes], small: PointResult, large: PointResult)
 
 def _energy(cpu: Mapping[str, CpuTimes], small: PointResult, large: PointResult) -> str:
     joules = [_joules(cpu.get(point.point_id)) for point in (small, large)]
-    return "" if None in joules else f"{joules[0]:,.0f} J → {joules[1]:,.0f} J of the hosts, in a run"
+    return "" if None in joules else f"energy of the hosts in a run {joules[0]:,.0f} J → {joules[1]:,.0f} J"
 
 
 def _joules(times: CpuTimes | None) -> float | None:

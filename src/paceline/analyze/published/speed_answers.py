@@ -8,11 +8,13 @@ from paceline.analyze.published.evidence import (
     Evidence,
     Verdict,
     apart,
+    enough_repeats,
     few_repeats,
     open_still,
     shared_cores,
     span_text,
     told,
+    told_among,
 )
 from paceline.records.results import Interval, PointResult
 from paceline.units import counted, duration_text, percent_text
@@ -60,7 +62,7 @@ def _speedup_verdict(point: PointResult, speedup: Interval, slower: str, faster:
 
 
 def superlinear(evidence: Evidence) -> Verdict:
-    """The speed-up that is furthest above its ideal, of points with cores of their own."""
+    """The speed-up that is furthest above its ideal, of points with cores of their own: one of several, so tested."""
     shared = [point for point in evidence.points if point.efficiency and point.baseline != point.point_id]
     if not shared:
         return open_still("Points with several numbers of ranks are missing. Run the study with --ranks 1,2.")
@@ -73,6 +75,11 @@ def superlinear(evidence: Evidence) -> Verdict:
         return open_still(f"The highest speed-up is {figure}. {shared_cores(point)}", figure)
     if point.efficiency.coverage is None:
         return open_still(f"The highest speed-up is {figure}. {few_repeats(point.efficiency.n)}", figure)
+    looks = len(fair)
+    if told(point.efficiency) == "more" and told_among(point.efficiency, looks) != "more":
+        chance = f"but of {looks} sizes one may be so by chance with {counted(point.efficiency.n, 'repeat')}"
+        more = f"More repeats would decide it (--repeats {enough_repeats(looks)})."
+        return open_still(f"The highest speed-up is {figure}, above it, {chance}. {more}", figure)
     if told(point.efficiency) == "more":
         cause = "Smaller shares fit caches better, or the baseline waited for something else: its ledger tells which."
         lead = f"There is more than the ideal: the speed-up is {figure}."
@@ -102,13 +109,21 @@ def nodes_or_processes(evidence: Evidence) -> Verdict:
 
 
 def _hosts_verdict(first: PointResult, others: list[PointResult], ratios: dict[str, Interval]) -> Verdict:
-    """Of the point furthest from the first: that is the fastest one, but hosts of one machine may be faster still."""
+    """Of the point furthest from the first: that is the fastest one, but hosts of one machine may be faster still.
+
+    Both were picked, so that every pair of them counts as looked at.
+    """
     other = max(others, key=lambda point: abs(math.log(ratios[point.point_id].median)))
+    looks = math.comb(1 + len(others), 2)
     ratio = ratios[other.point_id]
     figure = f"{span_text(ratio)} of the throughput on {counted(other.point.hosts, 'host')}"
     against = f"against {counted(first.point.hosts, 'host')}, {counted(first.point.ranks, 'rank')} each time"
     if ratio.coverage is None:
         return open_still(f"{figure} {against}. {few_repeats(ratio.n)}", figure)
+    if told(ratio) and not told_among(ratio, looks):
+        chance = f"but of {looks} pairs one may be so by chance with {counted(ratio.n, 'repeat')}"
+        more = f"More repeats would decide it (--repeats {enough_repeats(looks)})."
+        return open_still(f"{figure} {against}, {chance}. {more}", figure)
     word = "It matters" if told(ratio) else "They cannot be told apart"
     return Verdict(
         text=f"{word}: {figure} {against}. {shared_cores(first, *others) or 'Hosts are machines here.'}", figure=figure

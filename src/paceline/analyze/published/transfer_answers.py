@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from paceline.analyze.published.evidence import Evidence, Verdict, accuracy_text, few_repeats, open_still
 from paceline.analyze.published.matching import setting
 from paceline.analyze.study.stats import FEWEST_FOR_INTERVAL
@@ -12,33 +14,55 @@ _CLASSES = 10
 """Of CIFAR-10, which the question is about."""
 _NEAR_CHANCE = 1.5 / _CLASSES
 """Test accuracies below it: a head that has learned next to nothing from its features."""
+_LOW, _HIGH, _MIXED = "low", "high", "mixed"
 _BESIDE = """--set 'model.preprocessing=["own","twice"]'"""
 """What adds the one change that leads there."""
 
 
 def transfer_at_chance(evidence: Evidence) -> Verdict:
-    """The point at chance, and the one change that leads there from the best point that differs in nothing else."""
+    """The point at chance, and the one change that leads there from the best point that differs in nothing else.
+
+    Every run of the one is near chance, and no run of the other: a head that dies now and then is neither.
+    """
     points = [point for point in evidence.points if point.test_accuracy is not None]
-    low = [point for point in points if _accuracy(point) < _NEAR_CHANCE]
-    high = [point for point in points if _accuracy(point) >= _NEAR_CHANCE]
+    low = [point for point in points if _side(point) == _LOW]
+    high = [point for point in points if _side(point) == _HIGH]
     chance = f"where chance among {_CLASSES} classes is {100 / _CLASSES:g} %"
     if not points:
         return open_still("No run has a test accuracy. Run the study to its end.")
     if not low or not high:
         best = max(points, key=_accuracy)
-        text = f"With {_settings(best)} it reaches {accuracy_text(best)}, {chance}."
+        mixed = next((point for point in points if _side(point) == _MIXED), None)
+        some = f"; some runs with {_settings(mixed)} may be there and some not: {accuracy_text(mixed)}" if mixed else ""
+        text = f"With {_settings(best)} it reaches {accuracy_text(best)}, {chance}{some}."
         return open_still(f"{text} What makes the difference: {_BESIDE}.", accuracy_text(best))
     pairs = [(_changes(evidence, good, bad), good, bad) for bad in low for good in high]
     changed, good, bad = min(pairs, key=lambda pair: (len(pair[0]), -_accuracy(pair[1])))
     figure = f"{accuracy_text(bad)} in place of {accuracy_text(good)}"
     if len(changed) != 1:
         return open_still(f"{_both(changed)} lead to chance: {figure}. One at a time would tell which.", figure)
+    fewest = min(point.test_accuracy.n for point in (good, bad) if point.test_accuracy)
+    if fewest < FEWEST_FOR_INTERVAL:
+        return open_still(f"{_both(changed)} leads to chance, all else equal: {figure}. {few_repeats(fewest)}", figure)
     text = f"{_both(changed)} leads to chance, all else equal: {figure}. {_others(evidence, good, low)}"
     return Verdict(text=text, figure=figure, lead=text)
 
 
 def _accuracy(point: PointResult) -> float:
     return point.test_accuracy.mean if point.test_accuracy else 0.0
+
+
+def _side(point: PointResult) -> str:
+    """Whether all runs of a point are near chance, or none, from their mean and standard deviation.
+
+    No value of n is further from their mean than s (n − 1) / √n (Samuelson, 1968).
+    """
+    found = point.test_accuracy
+    assert found is not None
+    furthest = (found.std or 0.0) * (found.n - 1) / math.sqrt(found.n)
+    if found.mean + furthest < _NEAR_CHANCE:
+        return _LOW
+    return _HIGH if found.mean - furthest >= _NEAR_CHANCE else _MIXED
 
 
 def _settings(point: PointResult) -> str:
@@ -74,15 +98,17 @@ def fine_tune_worse(evidence: Evidence) -> Verdict:
     gains = [(point, phase.gain) for point in evidence.points for phase in point.phases if phase.gain is not None]
     if not gains:
         return open_still("No run has a phase of fine-tuning. paceline study fine-tuning has one.")
+    # As report/phase_tables.py chooses it: the most repeats, the fewest ranks among equals.
     point, gain = max(gains, key=lambda pair: pair[1].n)
+    named = f" with {point.label}" if len(gains) > 1 else ""
     figure = f"{gain.mean * 100:+.2f} points"
     if gain.low is None or gain.high is None:
-        return open_still(f"Fine-tuning changed the test by {figure}. {few_repeats(gain.n)}", figure)
+        return open_still(f"Fine-tuning changed the test by {figure}{named}. {few_repeats(gain.n, point)}", figure)
     figure += f" [{gain.low * 100:+.2f}, {gain.high * 100:+.2f}]"
     if gain.low <= 0 <= gain.high:
-        by = f"changed the test by {figure}, which is no difference that {gain.n} repeats can show."
+        by = f"changed the test by {figure}{named}, which is no difference that {gain.n} repeats can show."
     else:
-        by = f"{'made it better' if gain.mean > 0 else 'made it worse'} by {figure} over {gain.n} repeats."
+        by = f"{'made it better' if gain.mean > 0 else 'made it worse'} by {figure} over {gain.n} repeats{named}."
     rate = f"It took {counted(point.point.finetune.epochs, 'epoch')} at a rate of {point.point.finetune.lr:g}."
     return Verdict(text=f"Fine-tuning {by} {rate}", figure=figure)
 

@@ -20,7 +20,7 @@ from paceline.records.finding import Finding
 from paceline.records.learning import Lesson
 from paceline.records.results import Interval, PointResult
 from paceline.records.run import Epoch, Machine, RunResult
-from paceline.units import duration_text, number_text, percent_text
+from paceline.units import counted, duration_text, number_text, percent_text
 
 NOISY = 0.10
 """Interval width over median: beyond it, points that differ by a tenth cannot be told apart."""
@@ -66,8 +66,8 @@ def missing_runs(measured: Measured) -> Finding | None:
     failed = [row for row in measured.rows if row.failure]
     if finished >= measured.expected_runs and not failed:
         return None
-    reasons = [f"{_label(row)}: {row.failure.splitlines()[0]}" for row in failed if row.failure]
-    stopped = f" and {len(failed)} of {_count(len(measured.rows), 'point')} failed" if failed else ""
+    reasons = [f"{row.label}: {row.failure.splitlines()[0]}" for row in failed if row.failure]
+    stopped = f" and {len(failed)} of {counted(len(measured.rows), 'point')} failed" if failed else ""
     return Finding(
         name="missing-runs",
         severity="error" if failed else "warning",
@@ -90,7 +90,7 @@ def baseline_missing(measured: Measured) -> Finding | None:
     return Finding(
         name="baseline-missing",
         severity="warning",
-        summary=f"Speed-ups are against {_label(chosen)}: {_label(wanted)} was not timed.",
+        summary=f"Speed-ups are against {chosen.label}: {wanted.label} was not timed.",
         cause="The point with the fewest ranks has no finished run with a time.",
         remedy="Run the study again to fill it in; until then compare these speed-ups with nothing else.",
         points=_ids((wanted, chosen)),
@@ -103,8 +103,8 @@ def more_ranks_than_cores(measured: Measured) -> Finding | None:
     if not shared:
         return None
     cores = max((machine.cores for machine in measured.machines), default=None)
-    where = f" on {_count(cores, 'core')}" if cores else ""
-    asked = ", ".join(f"{_label(row)} of {_count(row.point.threads, 'thread')}" for row in shared)
+    where = f" on {counted(cores, 'core')}" if cores else ""
+    asked = ", ".join(f"{row.label} of {counted(row.point.threads, 'thread')}" for row in shared)
     return Finding(
         name="more-ranks-than-cores",
         severity="warning",
@@ -121,11 +121,11 @@ def ranks_share_physical_cores(measured: Measured) -> Finding | None:
     shared = [row for row in measured.rows if row.runs and not row.oversubscribed and _threads(row) > cores > 0]
     if not shared:
         return None
-    asked = ", ".join(f"{_label(row)} of {_count(row.point.threads, 'thread')}" for row in shared)
+    asked = ", ".join(f"{row.label} of {counted(row.point.threads, 'thread')}" for row in shared)
     return Finding(
         name="ranks-share-physical-cores",
         severity="warning",
-        summary=f"Hyper-threads of {_count(cores, 'core')} carry {asked}.",
+        summary=f"Hyper-threads of {counted(cores, 'core')} carry {asked}.",
         cause="Two hyper-threads share one core's arithmetic: together they are far from twice as fast.",
         remedy="Read the efficiency of these points as that of hyper-threads, or stay within the physical cores.",
         points=_ids(shared),
@@ -138,7 +138,7 @@ def superlinear(measured: Measured) -> Finding | None:
     above = [row for row in measured_often if row.efficiency and row.efficiency.low > SUPERLINEAR]
     if not above:
         return None
-    shown = ", ".join(f"{_label(row)}: {_interval_text(row.efficiency)}" for row in above if row.efficiency)
+    shown = ", ".join(f"{row.label}: {_interval_text(row.efficiency)}" for row in above if row.efficiency)
     return Finding(
         name="superlinear",
         severity="warning",
@@ -161,7 +161,7 @@ def mixed_environment(measured: Measured) -> Finding | None:
     if not mixed:
         return None
     shown = "; ".join(
-        f"{name}: " + ", ".join(f"{value} ({_count(count, 'run')})" for value, count in counter.most_common())
+        f"{name}: " + ", ".join(f"{value} ({counted(count, 'run')})" for value, count in counter.most_common())
         for name, counter in mixed.items()
     )
     return Finding(
@@ -184,7 +184,7 @@ def noisy_machine(measured: Measured) -> Finding | None:
         name="noisy-machine",
         severity="warning",
         summary=f"Times vary by more than {percent_text(NOISY, 0)} between runs at {len(widths)} of "
-        f"{_count(len(measured.rows), 'point')}; most with {_label(worst)}, where the interval is "
+        f"{counted(len(measured.rows), 'point')}; most with {worst.label}, where the interval is "
         f"{percent_text(width, 0)} of the median wide.",
         cause="Something else ran on the machine, its clock frequency changed, or ranks were moved between cores.",
         remedy="Close other programs and repeat more often: --repeats 9.",
@@ -202,8 +202,8 @@ def few_repeats(measured: Measured) -> Finding | None:
         name="few-repeats",
         severity="warning" if fewest < 3 else "info",
         summary=f"There are fewer than {FEWEST_FOR_INTERVAL} runs at {len(few)} of "
-        f"{_count(len(measured.rows), 'point')} (the fewest: {fewest}): what stands beside their figures is the range, "
-        "not a confidence interval.",
+        f"{counted(len(measured.rows), 'point')} (the fewest: {fewest}): what stands beside their figures is the "
+        "range, not a confidence interval.",
         cause="With so few runs no interval contains the true median with a confidence worth the name.",
         remedy=f"Repeat more often: --repeats {FEWEST_FOR_INTERVAL} adds the missing runs and keeps the finished ones.",
         points=_ids(few),
@@ -240,7 +240,8 @@ def warm_up_in_times(measured: Measured) -> Finding | None:
     return Finding(
         name="warm-up-in-times",
         severity="info",
-        summary=f"The first epoch of each run is in the times of {len(cold)} of {_count(len(measured.rows), 'point')}.",
+        summary=f"The first epoch of each run is in the times of {len(cold)} of "
+        f"{counted(len(measured.rows), 'point')}.",
         cause="The first epoch also pays for allocation, first use of kernels and cold caches; there was no other "
         "complete one.",
         remedy="Train for at least two epochs: the first is then left out.",
@@ -253,7 +254,7 @@ def resumed_runs(measured: Measured) -> Finding | None:
     resumed = [run for run in measured.all_runs if run.resumed_from_step is not None]
     if not resumed:
         return None
-    ranks = {row.point_id: _label(row) for row in measured.rows}
+    ranks = {row.point_id: row.label for row in measured.rows}
     shown = "; ".join(
         f"run {run.run} with {ranks[run.point_id]} at step {run.resumed_from_step}"
         + (f" ({run.resume_note})" if run.resume_note else "")
@@ -262,7 +263,7 @@ def resumed_runs(measured: Measured) -> Finding | None:
     return Finding(
         name="resumed-runs",
         severity="warning" if any(run.resume_note for run in resumed) else "info",
-        summary=f"{len(resumed)} of {_count(len(measured.all_runs), 'run')} continued from a checkpoint: {shown}.",
+        summary=f"{len(resumed)} of {counted(len(measured.all_runs), 'run')} continued from a checkpoint: {shown}.",
         cause="They were interrupted: their total times are unknown and left out, and so are their interrupted epochs "
         "where there are others.",
         remedy="Nothing to do for accuracy; for undisturbed times run the study with --fresh.",
@@ -278,7 +279,7 @@ def incomplete_ledger(measured: Measured) -> Finding | None:
         name="incomplete-ledger",
         severity="warning",
         summary=f"Where the time went is not fully known for {len(measured.gaps)} of "
-        f"{_count(len(measured.rows), 'point')}. {' '.join(measured.gaps.values())}",
+        f"{counted(len(measured.rows), 'point')}. {' '.join(measured.gaps.values())}",
         cause="Spans were lost or damaged, so that communication cannot be divided or no ledger be made.",
         remedy="Times and accuracies are not touched by this. For a whole ledger run the study with --fresh.",
         points=tuple(measured.gaps),
@@ -334,14 +335,6 @@ def _interval_text(interval: Interval) -> str:
 
 def _threads(row: PointResult) -> int:
     return row.point.ranks * row.point.threads
-
-
-def _label(row: PointResult) -> str:
-    return row.label
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _ids(rows: Iterable[PointResult]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from paceline.analyze.learning.equivalence import MARGIN
 from paceline.analyze.learning.verdicts import Asked, learned
 from paceline.analyze.run.efficiencies import efficiencies
-from paceline.analyze.study.compare import comparisons, ratio
+from paceline.analyze.study.compare import Throughputs, comparisons, ratio
 from paceline.analyze.study.findings import Measured, findings
 from paceline.analyze.study.laws import scaling_laws
 from paceline.analyze.study.losses import lost_shares
@@ -65,16 +65,13 @@ def study_results(
         point.point_id: median_run(runs_of[point.point_id], traces, servers=point.servers) for point in ordered
     }
     baseline_of = baselines(points, {point_id for point_id, pace in pace_of.items() if pace})
+    phases_of = phase_results(runs_of)
     rows = []
     for point in ordered:
-        point_id = point.point_id
-        row = _row(study, point, runs_of[point_id], median_of[point_id], (failures or {}).get(point_id))
-        if (baseline := baseline_of.get(point_id)) is not None:
-            speedup = ratio(pace_of[point_id], pace_of[baseline.point_id])
-            lost = lost_shares(median_of[baseline.point_id].costs_s, median_of[point_id].costs_s)
-            row = _against(row, baseline, speedup, lost)
-            row = replace(row, efficiencies=_tree(median_of[point_id], median_of[baseline.point_id]))
-        rows.append(row)
+        own, median, why = runs_of[point.point_id], median_of[point.point_id], (failures or {}).get(point.point_id)
+        row = replace(_row(study, point, own, median, why), phases=phases_of[point.point_id])
+        baseline = baseline_of.get(point.point_id)
+        rows.append(_against(row, baseline, pace_of, median_of) if baseline else row)
     asked = Asked(
         target=study.train.target_accuracy if target is None else target, margin=MARGIN if margin is None else margin
     )
@@ -109,12 +106,21 @@ def study_results(
     )
 
 
-def _against(row: PointResult, baseline: Point, speedup: Interval | None, lost: dict[str, float]) -> PointResult:
+def _against(
+    row: PointResult, baseline: Point, paces: Mapping[str, Throughputs], medians: Mapping[str, MedianRun]
+) -> PointResult:
     """A row with what it has only in comparison with its baseline."""
-    efficiency = None
-    if speedup is not None:
-        efficiency = scaled(speedup, (baseline.ranks + baseline.servers) / row.ranks_and_servers)
-    return replace(row, baseline=baseline.point_id, speedup=speedup, efficiency=efficiency, lost_shares=lost)
+    own, base = medians[row.point_id], medians[baseline.point_id]
+    speedup = ratio(paces[row.point_id], paces[baseline.point_id])
+    fewer = (baseline.ranks + baseline.servers) / row.ranks_and_servers
+    return replace(
+        row,
+        baseline=baseline.point_id,
+        speedup=speedup,
+        efficiency=scaled(speedup, fewer) if speedup else None,
+        lost_shares=lost_shares(base.costs_s, own.costs_s),
+        efficiencies=_tree(own, base),
+    )
 
 
 def _tree(own: MedianRun, baseline: MedianRun) -> Efficiencies | None:
@@ -155,7 +161,6 @@ def _row(study: Study, point: Point, runs: Sequence[RunResult], median: MedianRu
         queue_s=_interval(run.queue_s for run in runs),
         staleness_max=max((run.staleness_max for run in runs if run.staleness_max is not None), default=None),
         emulated=any(run.emulated for run in runs),
-        phases=phase_results(runs),
         features=slowest_features(runs),
         network=runs[0].network if runs else {},
     )

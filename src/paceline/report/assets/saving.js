@@ -80,7 +80,9 @@ const columnsOf = (heading, places) => {
   const published = printed.map((place) => parts(place));
   const ours = places.map((place) => ["b", "small"].map((name) => tidy(place.querySelector(name)?.textContent ?? "")));
   const here = ours.map(([figure, beside]) => (figure ? [figure, beside] : [beside, ""]));
-  return [...columnRows(`${heading}, published`, published), ...columnRows(`${heading}, here`, here)];
+  const notes = places.map((place) => tidy(place.querySelector("sup")?.textContent ?? ""));
+  const noted = notes.some(Boolean) ? [[`${heading}, here, note`, ...notes]] : [];
+  return [...columnRows(`${heading}, published`, published), ...columnRows(`${heading}, here`, here), ...noted];
 };
 const tableRows = (table) => {
   const lines = [...table.tBodies[0].rows].map((row) => [...row.cells]);

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from paceline.records.results import PointResult, StudyResults
 from paceline.report.choice import is_script, is_several, is_weak
-from paceline.report.facts import versions_text
+from paceline.report.facts import communication_text, versions_text
 from paceline.report.model import ReportModel
 from paceline.report.paper.style import MOST_LINES, MOST_NAMED
 from paceline.report.phrases import listed
@@ -139,7 +139,7 @@ def _machine(results: StudyResults) -> str:
     commit = f", commit {commits}" if commits else ""
     return (
         f"Machine: {hosts} with {machine.cpu or 'a processor of unknown name'}, {counted(machine.cores, 'core')}, "
-        f"{bytes_text(machine.memory_bytes)} of memory{gpus}, communication by {machine.backend or 'none'}; "
+        f"{bytes_text(machine.memory_bytes)} of memory{gpus}, communication: {communication_text(results) or 'none'}; "
         f"{versions_text(machine)}{commit}."
     )
 

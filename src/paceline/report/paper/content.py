@@ -1,6 +1,7 @@
 """Paper: all that a proposal says of a study, before it is drawn or set.
 
-plots    speed-up and efficiency (strong-scaling or weak-scaling), time (epoch-time or step-time)
+plots    speed-up and efficiency (strong-scaling or weak-scaling), time (epoch-time or step-time), and where ranks share
+         an epoch while the batch grows with them, strong scaling of the epoch (epoch-scaling)
 tables   the one that computing centres ask for, then those of the report by their names
 """
 
@@ -12,13 +13,13 @@ from dataclasses import dataclass
 
 from paceline.records.results import Interval, StudyResults
 from paceline.report import scaling
-from paceline.report.choice import is_weak
+from paceline.report.choice import is_weak, same_epochs
 from paceline.report.laws import told_text
 from paceline.report.model import ReportModel
 from paceline.report.paper.captions import conditions, plot_lead, scaling_word, table_lead
 from paceline.report.paper.scaling_table import scaling_table
 from paceline.report.scaling import Scaling
-from paceline.report.tables import Table
+from paceline.report.tables import Table, shared_epoch_note
 
 _LEFT_OUT = ("figures", "brief_ledger", "tree", "inside", "rank_ledgers")
 """Parts of the report whose tables another one of a paper has, too, or that are about single ranks."""
@@ -109,6 +110,21 @@ def _plots(results: StudyResults, report: ReportModel, step_s: Mapping[str, Inte
         panel = Panel(scaling=times, axis=f"{shown} ({times.unit})", from_zero=weak)
         lead = plot_lead(results, what, f"{shown} over ranks", times)
         yield Plot(name=name, title=shown.capitalize(), panels=(panel,), lead=lead, conditions=measured)
+    if (note := shared_epoch_note(results)) and _is_drawable(speedup.scaling):
+        what = "Strong scaling of an epoch"
+        panels, shown = tuple(_epoch_panels(results, speedup.scaling)), "speed-up and time of an epoch"
+        shown += ", and time of a run" if len(panels) > 2 else ""
+        lead = f"{plot_lead(results, what, f'{shown} over ranks', speedup.scaling)} {note}"
+        yield Plot(name="epoch-scaling", title=what, panels=panels, lead=lead, conditions=measured)
+
+
+def _epoch_panels(results: StudyResults, speedup: Scaling) -> Iterator[Panel]:
+    """Speed-up and time of an epoch; the time of whole runs where all train for as many epochs."""
+    yield Panel(scaling=speedup, axis="speed-up of an epoch", from_zero=False)
+    times = scaling.epoch_times(results)
+    yield Panel(scaling=times, axis=f"epoch time ({times.unit})", from_zero=False)
+    if same_epochs(results):
+        yield Panel(scaling=scaling.run_times(results), axis="run time (s)", from_zero=False)
 
 
 def _is_drawable(figure: Scaling) -> bool:

@@ -18,6 +18,8 @@ from paceline.report.tables import (
     fairness_notes,
     interval_cell,
     percent_cell,
+    shared_epoch_note,
+    speedup_heading,
     time_unit,
 )
 from paceline.units import counted, number_text
@@ -38,7 +40,7 @@ def scaling_table(results: StudyResults, step_s: Mapping[str, Interval]) -> Tabl
     columns = ("hosts", "ranks", *(("servers",) if servers else ()), _resource(results), *map(factor_heading, factors))
     keys = len(columns)
     columns += ("repeats", *(("step time (ms)",) if weak else ()), *(() if script else (f"epoch time ({unit})",)))
-    columns += ("run time (s)", "speed-up", "ideal", "efficiency")
+    columns += ("run time (s)", speedup_heading(results), "ideal", "efficiency")
     rows = []
     for point in results.points:
         row = [Cell(str(point.point.hosts)), Cell(f"{point.point.ranks}{fairness_marks(point)}")]
@@ -51,11 +53,12 @@ def scaling_table(results: StudyResults, step_s: Mapping[str, Interval]) -> Tabl
         row += [interval_cell(point.total_s), interval_cell(point.speedup), _ideal(results, point)]
         row.append(percent_cell(point.efficiency))
         rows.append(tuple(row))
+    notes = _footnotes(results, servers=servers)
     return Table(
         caption="Resources, time, speed-up and efficiency: medians over repeats",
         columns=columns,
         rows=tuple(rows),
-        footnotes=(*fairness_notes(results.points), *_footnotes(results, servers=servers)),
+        footnotes=tuple(filter(None, (*fairness_notes(results.points), shared_epoch_note(results), *notes))),
         keys=keys,
         words=_words(results, factors),
     )

@@ -47,7 +47,7 @@ SIBLINGS = {
     "torchvision:mobilenet_v2": Sibling(name="MobileNetV2"),
     "resnet50-keras": Sibling(name="ResNet50", biased=True),
 }
-"""Networks that Keras has with the same layers; each was counted in both."""
+"""Networks that Keras has with the same layers."""
 
 
 def keras_count(model: nn.Module) -> KerasCount:

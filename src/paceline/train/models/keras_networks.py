@@ -25,7 +25,7 @@ from torch import nn
 from paceline.catalog import nearest
 from paceline.errors import ModelError
 from paceline.identity import tell_libraries
-from paceline.train.models.preprocessing import Preparation
+from paceline.train.models.preprocessing import Preparation, chosen
 from paceline.train.models.pretrained import (
     Pretrained,
     TransferOptions,
@@ -101,15 +101,15 @@ class KerasBase(nn.Module):
 def keras_network(network: str, shape: tuple[int, int, int], classes: int, options: TransferOptions) -> Transfer:
     """An application of Keras, pooled to its features, with a head for `classes`."""
     build, module = _application(network)
-    usual = _SIZES.get(network, _USUAL_SIZE)
-    size = options.image_size or (usual if options.preprocessing == "own" else None)
-    input_shape = (size, size, 3) if size else (*shape[:2], 3)
+    own = _preparation(module.preprocess_input, _SIZES.get(network, _USUAL_SIZE))
+    size = chosen(own, kind=options.preprocessing, image_size=options.image_size).size
+    input_shape = (*shape[:2], 3) if size is None else (size, size, 3)
     base = KerasBase(_built(network, build, input_shape, "imagenet" if options.weights == "imagenet" else None))
     pretrained = Pretrained(
         name=f"keras:{network}",
         base=base,
         features=base.network.output_shape[-1],
-        own=_preparation(module.preprocess_input, usual),
+        own=own,
     )
     model = assembled(pretrained, shape, classes, options)
     model.facts["weights"] = _weights_text(pretrained, base, options.weights)

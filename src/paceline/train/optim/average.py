@@ -6,7 +6,8 @@ after the t-th step. The divisor takes out what the start would weigh, as in Ada
 average is the weights, and later it is the mean of all weights so far, each step back by d lighter. Polyak and
 Juditsky 1992 average all steps alike; this forgets what lies several times `average_epochs` back.
 
-Parameters alone are averaged: statistics of batch normalisation are averages over many steps as they are.
+Parameters that learn are averaged, and nothing else: frozen ones do not move, and statistics of batch normalisation
+are averages over many steps as they are. A phase that lets more of them learn has an average of its own.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ class Average:
     """The averaged weights of a model."""
 
     def __init__(self, model: nn.Module, *, epochs: float, steps_per_epoch: int) -> None:
-        self._names = [name for name, _ in model.named_parameters()]
-        self._weights = [parameter.detach() for parameter in model.parameters()]
+        learning = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+        self._names = list(learning)
+        self._weights = [parameter.detach() for parameter in learning.values()]
         self._average = [weights.clone() for weights in self._weights]
         self._log_decay = -1 / (epochs * steps_per_epoch)
 

@@ -18,8 +18,6 @@ from paceline.records.study import TrainSettings
 
 _FUSED = {"sgd", "adam", "adamw"}
 _WRAPPED = ("add_param_group", "load_state_dict", "state_dict", "step", "zero_grad")
-_KERAS_RHO = 0.95
-"""How long Keras's Adadelta remembers; PyTorch's is 0.9."""
 
 
 def build_optimizer(settings: TrainSettings, parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
@@ -29,10 +27,10 @@ def build_optimizer(settings: TrainSettings, parameters: Iterable[torch.nn.Param
         options["weight_decay"] = settings.weight_decay
     if settings.epsilon is not None:
         options["eps"] = settings.epsilon
+    if settings.rho is not None:
+        options["rho"] = settings.rho
     if settings.optimizer in catalog.TAKE_MOMENTUM:
         options["momentum"] = settings.momentum
-    if settings.optimizer == "adadelta" and settings.recipe == "as-published":
-        options["rho"] = _KERAS_RHO
     if settings.optimizer in _FUSED:
         options["fused"] = True
     trainable = [parameter for parameter in parameters if parameter.requires_grad]

@@ -1,7 +1,8 @@
 """The learning rate of every step: what the rule makes of `lr`, the warm-up to it, and the schedule.
 
     peak            lr · f        f = 1 (none), B / b (linear), √(B / b) (sqrt);  B the global batch, b = train.lr_batch
-    warm-up         from lr at the first step to the peak, in a straight line over the first W epochs
+    warm-up         from lr at the first step to the peak, in a straight line over the first W epochs; a peak below lr
+                    is there from the first step on
     constant        1
     step            step_factor ^ (number of whole step_epochs since the start)
     cosine          (1 + cos(π · (e - W) / (E - W))) / 2 from the end of the warm-up on
@@ -50,7 +51,7 @@ class Pace:
         return self._warmed_up(epoch) * self._scheduled(epoch)
 
     def _warmed_up(self, epoch: float) -> float:
-        start, warm_up = self._settings.lr, self._settings.warmup_epochs
+        start, warm_up = min(self._settings.lr, self.peak), self._settings.warmup_epochs
         return start + (self.peak - start) * epoch / warm_up if epoch < warm_up else self.peak
 
     def _scheduled(self, epoch: float) -> float:

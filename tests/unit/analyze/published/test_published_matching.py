@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 import published_samples
 from paceline.analyze.published.beside import beside
 from paceline.analyze.published.matching import match
+from paceline.analyze.published.measures import time_percent
 from paceline.records.published import OurCell
 from paceline.records.results import StudyResults
 from paceline.studies.published_tables import published_study
@@ -36,6 +39,63 @@ def test_an_update_is_exchange_and_optimizer_of_a_step() -> None:
     ledger = point.ledger_s or {}
     expected = sum(ledger[kind] or 0.0 for kind in ("comm-wait", "comm-transfer", "optimizer")) / 150
     assert cell(results, 1, "update_s").value == expected
+
+
+def test_epochs_to_stable_keep_an_open_end() -> None:
+    results = published_samples.usual("caltech256-gpus")
+    first, *others = results.points
+    assert first.learning is not None and first.learning.stable is not None
+    closed = cell(results, 0, "epochs_to_stable_by_eye")
+    assert closed.high is not None and closed.coverage is not None
+    stable = replace(first.learning.stable, epoch=11, low=8, high=None)
+    open_end = replace(first, learning=replace(first.learning, stable=stable))
+    found = cell(
+        published_samples.with_published(replace(results, points=(open_end, *others))), 0, "epochs_to_stable_by_eye"
+    )
+    assert (found.value, found.low, found.high, found.coverage) == (11, 8, None, closed.coverage)
+
+
+def test_a_frozen_base_does_not_count_as_trainable() -> None:
+    results = published_samples.results_of("cifar10-nodes-efficientnet")
+    frozen = cell(results, 1, "trainable_params")
+    assert frozen.value is None and frozen.reason.endswith("paceline models efficientnet-lite0 has both.")
+    trained = tuple(replace(point, network={"network": "n", "base": "trained"}) for point in results.points)
+    found = cell(published_samples.with_published(replace(results, points=trained)), 1, "trainable_params")
+    assert found.value == results.points[0].parameters
+
+
+def test_a_resumed_run_is_in_no_time_in_per_cent() -> None:
+    results = published_samples.results_of("flowers-cloud", cores=4)
+    own, baseline = results.points[1], results.points[0]
+    whole = time_percent(own, baseline)
+    assert whole is not None and whole.n == 5
+    first, *others = own.curves
+    resumed = replace(first, epochs=(replace(first.epochs[0], resumed=True, epoch_s=900.0), *first.epochs[1:]))
+    found = time_percent(replace(own, curves=(resumed, *others)), baseline)
+    assert found is not None and found.n == 4 and found.high <= whole.high
+    every = tuple(replace(curve, epochs=(replace(curve.epochs[0], resumed=True),)) for curve in own.curves)
+    assert time_percent(replace(own, curves=every), baseline) is None
+
+
+def test_a_study_with_a_recipe_of_its_own_has_the_cells_of_its_batches_and_says_so() -> None:
+    results = published_samples.results_of("batch-sizes")
+    assert results.published is not None
+    rows = results.published.tables[0].rows
+    for row, batch in enumerate((64, 128, 256, 512, 1024, 2048)):
+        found = cell(results, row, "test_accuracy")
+        if batch in (64, 512, 2048):
+            assert found.value is not None and cell(results, row, "ranks").value == 2
+            assert rows[row].notes == ("trained by the recipe scale, which is not the published training",)
+        else:
+            assert found.reason == f"This study has no point with batch global {batch}." and not rows[row].notes
+    assert not any(row.notes for row in published_samples.usual("mnist-batch-size").published.tables[0].rows)
+
+
+@pytest.mark.parametrize("name", ["large-batch", "large-batch-causes"])
+def test_a_batch_on_two_ranks_is_no_row_of_eight_processes(name: str) -> None:
+    published = published_samples.results_of(name).published
+    assert published is not None and published.tables == ()
+    assert [one.question.name for one in published.answers] == ["accuracy-falls-with-ranks"]
 
 
 def test_a_failed_point_says_so() -> None:

@@ -122,7 +122,7 @@ def test_what_is_varied_is_not_called_fixed() -> None:
 
 def test_weak_scaling_is_about_the_time_of_a_step() -> None:
     found = of(weak())
-    assert [plot.name for plot in found.plots] == ["weak-scaling", "step-time"]
+    assert [plot.name for plot in found.plots] == ["weak-scaling", "step-time", "epoch-scaling"]
     assert "Batch of 128 per rank at every point" in found.conditions
     one, two, _ = rows_of(table_csv(found.table))
     point = weak().points[1]
@@ -131,6 +131,40 @@ def test_weak_scaling_is_about_the_time_of_a_step() -> None:
     assert float(two["step time (ms) low"]) == pytest.approx(256e3 / point.samples_per_s.high, rel=0.005)
     times = found.plots[1].panels[0].scaling
     assert times.ideal == (pytest.approx(float(one["step time (ms)"]), rel=0.005),) * 3
+
+
+def test_ranks_that_share_an_epoch_show_its_strong_scaling() -> None:
+    found = of(published_samples.usual("mnist-mpi"))
+    plot = found.plots[-1]
+    assert plot.name == "epoch-scaling" and plot.caption.startswith("Strong scaling of an epoch of cnn-690k")
+    assert "An epoch has the same 12,800 samples at every point: over ranks it is strong scaling" in plot.caption
+    assert [panel.axis for panel in plot.panels] == ["speed-up of an epoch", "epoch time (s)", "run time (s)"]
+    epoch_s, run_s = plot.panels[1].scaling, plot.panels[2].scaling
+    assert epoch_s.ideal[1] == pytest.approx(epoch_s.ideal[0] / 2) and run_s.ideal[1] == pytest.approx(
+        run_s.ideal[0] / 2
+    )
+    one, two, _ = rows_of(table_csv(found.table))
+    ratio = float(one["epoch time (s)"]) / float(two["epoch time (s)"])
+    assert float(two["speed-up of an epoch"]) == pytest.approx(ratio, rel=0.01)
+
+
+def test_runs_of_unequal_epochs_are_not_compared() -> None:
+    plot = of(published_samples.usual("cifar10-nodes")).plots[-1]
+    assert plot.name == "epoch-scaling" and [panel.axis for panel in plot.panels][-1] == "epoch time (s)"
+
+
+def test_epochs_of_other_samples_are_not_strong_scaling() -> None:
+    results = weak()
+    first, *rest = results.points
+    curves = [replace(c, epochs=tuple(replace(e, samples=e.samples // 2) for e in c.epochs)) for c in first.curves]
+    found = of(replace(results, points=(replace(first, curves=tuple(curves)), *rest)))
+    assert [plot.name for plot in found.plots] == ["weak-scaling", "step-time"]
+    assert "speed-up" in found.table.columns and "strong scaling" not in " ".join(found.table.footnotes)
+
+
+def test_captions_name_what_carries_the_gradients() -> None:
+    assert "communication: gradients by MPI, all else by gloo;" in of(published_samples.usual("mnist-mpi")).conditions
+    assert "communication: gloo;" in of(report_samples.typical()).conditions
 
 
 @pytest.mark.parametrize("name", report_samples.ALL)
