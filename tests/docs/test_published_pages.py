@@ -63,9 +63,9 @@ def _value(number: str) -> float:
 
 
 def measured(text: str) -> set[tuple[float, ...]]:
-    """Every such figure of the pages of results that a text links to; fractions as per cent, too."""
-    names = set(re.findall(r"\.\./results/([\w-]+)\.md", text))
-    pages = [(RESULTS / f"{name}.md").read_text(encoding="utf-8") for name in names]
+    """Every such figure of the results and benchmarks that a text links to; fractions as per cent, too."""
+    names = set(re.findall(r"\.\./((?:results/|benchmarks-)[\w-]+\.md)", text))
+    pages = [(PUBLISHED.parent / name).read_text(encoding="utf-8") for name in names]
     found = {tuple(map(_value, quote.numbers)) for page in pages for quote in quotes(page)}
     return found | {tuple(100 * value for value in each) for each in found}
 

@@ -39,7 +39,7 @@ def notes_of(table: PublishedTable, printed: PublishedRow, ours: RowBeside, resu
     shared = [note for note in said if all(note in notes for notes in found.values())]
     told = [f"{note[0].upper()}{note[1:]}." for note in ours.notes]
     behind = [points[cell.point_id] for cell in ours.cells if cell.point_id in points]
-    row = (*(note for note in told if note not in said), *_stand_ins(printed, behind, results), *shared)
+    row = (*told, *_stand_ins(printed, behind, results), *shared)
     cells = {name: tuple(note for note in notes if note not in shared) for name, notes in found.items()}
     return Notes(row=row, cells=cells)
 

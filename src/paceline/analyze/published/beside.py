@@ -71,8 +71,4 @@ def _notes(found: Match) -> list[str]:
     notes = [found.note] if found.note else []
     if found.point.point.train.recipe == _OTHER_RECIPE:
         notes.append(f"trained by the recipe {_OTHER_RECIPE}, which is not the published training")
-    if found.point.oversubscribed:
-        notes.append("emulated: more threads than cores")
-    if found.point.emulated:
-        notes.append("emulated: hosts of one machine")
     return notes
