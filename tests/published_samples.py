@@ -11,6 +11,7 @@ from dataclasses import replace
 import report_samples as samples
 from paceline.analyze.published.beside import beside
 from paceline.analyze.study.results import study_results
+from paceline.analyze.study.stats import median_interval
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.run import Epoch, PhaseEnd, RunResult
 from paceline.records.study import Point
@@ -106,7 +107,9 @@ def results_of(
 
 def with_published(results: StudyResults) -> StudyResults:
     """The results with the published study that theirs names."""
-    return replace(results, published=beside(published_study(results.study.published), results))
+    timed = [point for point in results.points if point.runs]
+    updates = {point.point_id: median_interval([0.01 * n for n in range(1, point.runs + 1)]) for point in timed}
+    return replace(results, published=beside(published_study(results.study.published), results, {}, updates))
 
 
 def _run(point: Point, number: int, accuracy: Accuracy, epoch_s: Seconds, cores: int) -> RunResult:
@@ -114,8 +117,10 @@ def _run(point: Point, number: int, accuracy: Accuracy, epoch_s: Seconds, cores:
     epochs = _epochs(point, number, epoch_s(point) * noise.uniform(0.995, 1.005))
     total_s = sum(epoch.epoch_s for epoch in epochs) + 6
     test = accuracy(point, number)
-    phases = (PhaseEnd(name="train", steps=epochs[-1].step, test_loss=0.3, test_accuracy=test - 0.01),)
-    phases += (PhaseEnd(name="finetune", steps=10, test_loss=0.2, test_accuracy=test),) if point.finetune.epochs else ()
+    test_s = noise.uniform(1.9, 2.1)
+    phases = (PhaseEnd(name="train", steps=epochs[-1].step, test_loss=0.3, test_accuracy=test - 0.01, test_s=test_s),)
+    if point.finetune.epochs:
+        phases += (PhaseEnd(name="finetune", steps=10, test_loss=0.2, test_accuracy=test, test_s=test_s),)
     return RunResult(
         point_id=point.point_id,
         run=number,

@@ -23,7 +23,8 @@ MAY_IMPORT = {
     "report": {"records"},
     "train": {"data", "probe", "records"},
     "studies": {"data", "launch", "records"},
-    "api": {"data", "launch", "analyze", "report", "studies", "records"},
+    "rebuild": {"analyze", "report", "studies", "records"},
+    "api": {"rebuild", "data", "launch", "analyze", "report", "studies", "records"},
     "cli": {"api", "data", "launch", "analyze", "report", "studies", "train", "records"},
 }
 MAY_IMPORT_TORCH = {"train", "probe"}

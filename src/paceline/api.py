@@ -19,15 +19,10 @@ from typing import TYPE_CHECKING, Any
 from paceline.errors import FolderError, RequestError, RunError
 
 if TYPE_CHECKING:
-    from paceline.records.anatomy import RunTrace
-    from paceline.records.counters import CpuTimes
     from paceline.records.lr_range import LrAdvice
-    from paceline.records.picture import Picture
     from paceline.records.results import PointResult, StudyResults
-    from paceline.records.run import RunResult
     from paceline.report.model import ReportModel
     from paceline.report.notebook import ShownPlot, ShownTable
-    from paceline.studies.collect import Collected, FinishedRun
     from paceline.studies.events import Event
     from paceline.studies.load import LoadedStudy
 
@@ -259,6 +254,8 @@ def open_results(folder: str | Path, *, target: float | None = None, margin: flo
     `target` is the validation accuracy that times are asked for, in place of the study's own; accuracies that differ
     by less than `margin`, both fractions, may be called equal.
     """
+    from paceline.rebuild import rebuild
+
     notes: list[str] = []
     folder = Path(folder).expanduser()
     results, model = rebuild(folder, say=notes.append, target=target, margin=margin)
@@ -325,116 +322,6 @@ def tune_lr(
     except FolderError:
         page = None
     return Tuned(advice=advice, changes=changes, page=page, failures=tuple(dict.fromkeys(done.failures.values())))
-
-
-def rebuild(
-    folder: Path,
-    *,
-    say: Callable[[str], None] = lambda text: None,
-    target: float | None = None,
-    margin: float | None = None,
-) -> tuple[StudyResults, ReportModel]:
-    """The results of a study folder, and what to report of them; writes the tables and the report there.
-
-    Where the folder cannot be written to, that is said and the results come back all the same.
-    """
-    from paceline.analyze.run.efficiencies import explained
-    from paceline.records.codec import write_atomically
-    from paceline.records.folder import StudyFolder
-    from paceline.report import html, published_rows, rows
-    from paceline.report.model import report_model
-    from paceline.studies.collect import collect
-
-    results, pictures, cpu_times = _analyzed(folder, collect(folder), target, margin)
-    results = _with_published(results, cpu_times)
-    trees = {point.point_id: point.efficiencies for point in results.points if point.efficiencies}
-    lost_to = {point_id: explained(tree) for point_id, tree in trees.items()}
-    model = report_model(results, pictures, cpu_times, lost_to)
-    files = StudyFolder(folder)
-    try:
-        write_atomically(files.results_csv, rows.csv_bytes(results))
-        write_atomically(files.results_parquet, rows.parquet_bytes(results))
-        if results.published is not None:
-            write_atomically(files.published_csv, published_rows.published_csv(results.published))
-        write_atomically(files.report, html.render(model).encode())
-    except FolderError as error:
-        say(f"The report and the tables were not written: {error.what}")
-    return results, model
-
-
-def _with_published(results: StudyResults, cpu_times: Mapping[str, CpuTimes]) -> StudyResults:
-    """The results with the published study that theirs names, cell by cell."""
-    from paceline.analyze.published.beside import beside
-    from paceline.studies.departures import departures
-    from paceline.studies.published_tables import published_names, published_study
-
-    if results.study.published not in published_names():  # of a folder that another version has made
-        return results
-    found = beside(published_study(results.study.published), results, cpu_times)
-    return replace(results, published=replace(found, departures=departures(results.study)))
-
-
-def _analyzed(
-    folder: Path, collected: Collected, target: float | None = None, margin: float | None = None
-) -> tuple[StudyResults, dict[str, Picture], dict[str, CpuTimes]]:
-    """The results of a study, and of the points' median runs what is not in them: pictures, and CPU times."""
-    from paceline.analyze.study.results import study_results
-    from paceline.analyze.views.picture import MOST_PARTS
-    from paceline.report.choice import MOST_DRAWN
-    from paceline.studies import collect
-
-    runs = {(run.result.point_id, run.result.run): run for run in collected.runs}
-    pictures: dict[str, Picture] = {}
-    cpu_times: dict[str, CpuTimes] = {}
-    # The points that are drawn share a page, and so its size.
-    limit = MOST_PARTS // max(1, min(len(collected.points), MOST_DRAWN))
-
-    def traces(result: RunResult) -> RunTrace:
-        """The spans of a run, looked at while they are there: those of all points might not fit into memory."""
-        run = runs[result.point_id, result.run]
-        found = collect.traces(run)
-        drawn, times = _looked_into(run, found, limit)
-        if drawn is not None:
-            pictures[result.point_id] = drawn
-        if times is not None:
-            cpu_times[result.point_id] = times
-        return found
-
-    results = study_results(
-        collected.study,
-        str(folder),
-        collected.points,
-        [run.result for run in collected.runs],
-        traces=traces,
-        machine=collected.machine,
-        machines=[run.machine for run in collected.runs],
-        expected_runs=len(collected.points) * collected.study.run.repeats,
-        failures=collected.failures,
-        commit=collected.commit,
-        commits=[run.manifest.commit for run in collected.runs],
-        target=target,
-        margin=margin,
-        not_run=collected.not_run,
-    )
-    return results, pictures, cpu_times
-
-
-def _looked_into(run: FinishedRun, found: RunTrace, limit: int) -> tuple[Picture | None, CpuTimes | None]:
-    """A run as a picture, and what its processes used."""
-    from paceline.analyze.run.cpu_time import cpu_times
-    from paceline.analyze.views.picture import picture, rank_lines
-    from paceline.records.counters_of_run import read_counters
-
-    # On a GPU the host's spans show when work was queued, not when it ran.
-    lines = rank_lines(found) if run.result.device != "cuda" else ()
-    times = cpu_times(
-        read_counters(run.folder),
-        ranks=found.ranks,
-        started_at_ns=found.started_at_ns,
-        ended_at_ns=found.ended_at_ns,
-        lines=lines,
-    )
-    return picture(found, limit, lines) if lines else None, times
 
 
 def _value_text(value: Any) -> str:

@@ -18,6 +18,7 @@ from paceline.cli.options import divided, whole_numbers
 from paceline.data.store import prepare
 from paceline.errors import RankError
 from paceline.launch.local import LocalLauncher
+from paceline.rebuild import rebuild
 from paceline.records.study import DataSettings
 from paceline.studies.collect import collect
 from paceline.studies.execute import execute
@@ -146,7 +147,7 @@ def test_the_example_strategy_trains_like_one_process(tmp_path: Path, monkeypatc
         assert shared.train_loss == pytest.approx(alone.train_loss, rel=1e-9)
     assert two.test_loss == pytest.approx(one.test_loss, rel=1e-9)
     assert one.epochs[-1].train_loss < one.epochs[0].train_loss / 2, "nothing was learned, so nothing was compared"
-    ledger_s = api.rebuild(out)[0].points[1].ledger_s or {}
+    ledger_s = rebuild(out)[0].points[1].ledger_s or {}
     assert (ledger_s["comm-transfer"] or 0) > 0, "its messages are not in the ledger"
 
 

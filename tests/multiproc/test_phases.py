@@ -112,6 +112,17 @@ def test_any_number_of_ranks_follows_one_process_through_both_phases(
         assert own[2:] == pytest.approx(expected[2:], rel=1e-6)
 
 
+@pytest.mark.parametrize("cached", [False, True], ids=["images", "features"])
+def test_fewer_test_samples_are_the_same_ones_on_any_number_of_ranks(groups, own_cache, tmp_path, alone, cached):
+    """Five of them on three ranks, and on one: training goes the same way as with all, and the test is another."""
+    settings = changed(PHASES, data={"test_samples": 5}, train={"cached_features": cached})
+    one, three = (run(groups[size], own_cache, tmp_path / f"{size}-ranks", TRANSFER, settings)[0] for size in (1, 3))
+    assert one["losses"] == pytest.approx(alone["losses"], rel=1e-6)
+    for own, other, of_all in zip(one["phases"], three["phases"], alone["phases"], strict=True):
+        assert own[2:] == pytest.approx(other[2:], rel=1e-6)
+        assert own[2] != pytest.approx(of_all[2], rel=1e-3) and (own[3] * 5) % 1 == pytest.approx(0)
+
+
 RESUMED = [
     *((TRANSFER, size, strategy) for size, strategy in ((1, "ddp"), (2, "flat"), (4, "ddp"), (3, "local-sgd"))),
     *((OWN, size, strategy) for size, strategy in ((2, "ddp"), (3, "ddp-powersgd"))),

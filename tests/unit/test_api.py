@@ -17,6 +17,7 @@ import paceline
 from finished_study import finished_study
 from paceline import api
 from paceline.errors import FolderError, RequestError, RunError, StudyFileError
+from paceline.rebuild import rebuild
 from paceline.report.rows import COLUMNS
 
 
@@ -120,7 +121,7 @@ def test_everything_derived_can_be_deleted_and_rebuilt(finished: api.Results) ->
     before = {name: (finished.folder / name).read_bytes() for name in names}
     for name in (*names, "results.parquet"):
         (finished.folder / name).unlink()
-    results, model = api.rebuild(finished.folder)
+    results, model = rebuild(finished.folder)
     assert results == finished.results and model.verdict == finished.model.verdict
     assert {name: (finished.folder / name).read_bytes() for name in names} == before
     assert (finished.folder / "results.parquet").exists()

@@ -46,10 +46,11 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Indices into the training set, int64, ascending, disjoint."""
+    """Indices, int64, ascending: of the training set, disjoint, and of the test set."""
 
     train: np.ndarray
     validation: np.ndarray
+    test: np.ndarray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +178,7 @@ def catalog_state(cache: Path | None = None) -> tuple[DatasetState, ...]:
 
 
 def split(dataset: Dataset, settings: DataSettings) -> Split:
-    """Who validates and who trains: the same for every run, rank and repeat. Validation is drawn
+    """Who validates, trains and tests: the same for every run, rank and repeat. Validation is drawn
     first, so that training on fewer samples does not change it."""
     num_validation = _num_validation(dataset, settings)
     left = dataset.train - num_validation
@@ -191,12 +192,24 @@ def split(dataset: Dataset, settings: DataSettings) -> Split:
             else "At least one must be left to train on.",
             next="Correct [data] in the study file.",
         )
-    # Where classes lie mixed, a cut keeps their balance, which a draw would only do on average.
-    shuffled = np.arange(dataset.train) if dataset.mixed else order(dataset.train, _SPLIT_SEED)
+    num_test = dataset.test if settings.test_samples is None else settings.test_samples
+    if not 1 <= num_test <= dataset.test:
+        raise DataError(
+            f"test_samples is {num_test:,}, and {dataset.name} has {dataset.test:,} test samples.",
+            right=f"test_samples must lie between 1 and {dataset.test:,}.",
+            next="Correct [data] in the study file.",
+        )
+    shuffled = _shuffled(dataset, dataset.train)
     return Split(
         train=np.sort(shuffled[num_validation : num_validation + num_train]),
         validation=np.sort(shuffled[:num_validation]),
+        test=np.sort(_shuffled(dataset, dataset.test)[:num_test]),
     )
+
+
+def _shuffled(dataset: Dataset, samples: int) -> np.ndarray:
+    """Where classes lie mixed, a cut keeps their balance, which a draw would only do on average."""
+    return np.arange(samples) if dataset.mixed else order(samples, _SPLIT_SEED)
 
 
 def _fitted(settings: DataSettings, dataset: Dataset) -> tuple[DataSettings, list[str]]:
@@ -211,6 +224,9 @@ def _fitted(settings: DataSettings, dataset: Dataset) -> tuple[DataSettings, lis
     if settings.train_samples is not None and settings.train_samples > left:
         fitted = replace(fitted, train_samples=left)
         changes.append(f"{left:,} of them to train on in place of {settings.train_samples:,}")
+    if settings.test_samples is not None and settings.test_samples > dataset.test:
+        fitted = replace(fitted, test_samples=None)
+        changes.append(f"{dataset.test:,} to test on in place of {settings.test_samples:,}")
     return fitted, changes
 
 

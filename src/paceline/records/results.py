@@ -68,6 +68,8 @@ class PhaseResult:
     test_loss: Spread
     gain: Gain | None
     """Over the phase before; None for the first."""
+    test_s: Interval | None = None
+    """Time of that test; None where it was not noted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -182,6 +182,8 @@ class PhaseEnd:
     """Optimizer steps in it."""
     test_loss: float
     test_accuracy: float
+    test_s: float | None = None
+    """How long the test took; None in results from before it was noted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

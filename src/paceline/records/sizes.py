@@ -9,6 +9,7 @@ from paceline.units import count_text
 
 _COUNTED = {
     "data.train_samples": "samples",
+    "data.test_samples": "test samples",
     "data.samples": "samples",
     "train.epochs": "epochs",
     "train.steps": "steps",
@@ -45,7 +46,7 @@ def _part(study: Study, path: str) -> str:
     replaced = _there(study, rival) if rival in study.full else None
     if rival is not None and isinstance(replaced, int):
         return f"{count_text(here)} {noun} in place of {count_text(replaced)} {_COUNTED[rival]}"
-    return f"{count_text(here)} of all {noun}" if noun == "samples" else f"{count_text(here)} {noun}"
+    return f"{count_text(here)} of all {noun}" if noun.endswith("samples") else f"{count_text(here)} {noun}"
 
 
 def _here(study: Study, path: str) -> object:

@@ -26,6 +26,7 @@ _COUNTED = {
     "servers": "server",
     "server_threads": "server thread",
     "train_samples": "sample",
+    "test_samples": "test sample",
     "epochs": "epoch",
     "steps": "step",
 }
@@ -39,6 +40,8 @@ class DataSettings:
     """A name of the catalog, or a path: `.npz`, or a folder of IDX files."""
     train_samples: int | None = None
     """How many samples to train on; all that are left after validation where None."""
+    test_samples: int | None = None
+    """How many samples of the test set to test on; all of it where None."""
     validation: float = 0.0
     """Held out of the training set: a fraction below 1, a number of samples from 1 on."""
     shape: tuple[int, ...] | None = None

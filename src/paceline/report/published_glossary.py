@@ -30,12 +30,12 @@ _KEYS = {
 }
 _MEASURES = {
     "load_s": "Time until a process has the data set, mapped or read: here the most of any rank, median over repeats.",
-    "update_s": "Here comm-wait, comm-transfer and optimizer of the median run ÷ its steps; in print it is not said "
-    "what is in an update.",
+    "update_s": "Here comm-wait, comm-transfer and optimizer of a run ÷ its steps, median over repeats; in print it is "
+    "not said what is in an update.",
     "epoch_s": "Time of an epoch: here the median over timed epochs and repeats, the first epoch left out.",
     "one_epoch_s": "Time of this epoch: here the median over repeats.",
     "total_s": "Time of the whole job: here from the launch of a run to its end, median over repeats.",
-    "phase_s": "Time of this epoch; of the evaluation, what the median run's ledger has for the test.",
+    "phase_s": "Time of this epoch, or of the test after the last: here the median over repeats.",
     "test_accuracy": "Share of the test set that is put into the right class: here mean over repeats ± standard "
     "deviation.",
     "test_accuracy_std": "Standard deviation of the test accuracy over runs; in print a ± that is taken for one.",

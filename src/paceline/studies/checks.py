@@ -123,6 +123,7 @@ def _data(data: DataSettings, base: Path, *, ranks: int) -> Iterator[Problem]:
     if path is not None and not os.path.exists(path):
         yield Problem(("data.dataset",), f"data.dataset = {shown(data.dataset)}: {_no_dataset(data.dataset, path)}")
     yield from _least("data.train_samples", data.train_samples, 1)
+    yield from _least("data.test_samples", data.test_samples, 1)
     if data.train_samples is not None and 1 <= data.train_samples < ranks:
         yield Problem(
             ("data.train_samples", "run.ranks", "run.hosts", "run.ranks_per_host"),

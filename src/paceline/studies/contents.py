@@ -82,7 +82,8 @@ class Contents:
 def as_decoded(settings: DataSettings) -> DataSettings:
     """What of `[data]` decides which bytes are decoded: the same for points that differ in what they take of them."""
     usual = DataSettings()
-    return replace(settings, train_samples=usual.train_samples, validation=usual.validation, read=usual.read)
+    taken = ("train_samples", "test_samples", "validation", "read")
+    return replace(settings, **{key: getattr(usual, key) for key in taken})
 
 
 def other_data(study: Study) -> Iterator[DataSettings]:

@@ -217,7 +217,8 @@ def _with_digits(study: Study, prepared: Prepared) -> tuple[Study, Prepared]:
     if "model.name" in vary:
         vary["model.name"] = tuple(dict.fromkeys(_SMALLER_MODELS.get(name, name) for name in names))
     model = replace(study.model, name=_SMALLER_MODELS.get(study.model.name, study.model.name))
-    if "data.train_samples" in vary:
+    samples = vary.keys() & {"data.train_samples", "data.test_samples"}
+    if samples:
         note = f"{note}, and the same samples for every point"
-        del vary["data.train_samples"]
+        vary = {path: values for path, values in vary.items() if path not in samples}
     return replace(study, model=model, vary=vary), replace(prepared, note=note)

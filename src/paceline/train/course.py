@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import nn
 
+from paceline import units
 from paceline.records.run import PhaseEnd
 from paceline.train import features
 from paceline.train.batches import Batches, Samples, ShareBatches
@@ -97,7 +97,7 @@ class Course:
             point=point,
             digest=held.mapped.dataset.digest,
             cache=Path(rank.manifest.data_folder).parent,
-            sources={"train": (self._images.samples, used), "test": (self._images.test, _all(self._images.test))},
+            sources={"train": (self._images.samples, used), "test": (self._images.test, held.parts.test)},
         )
         made, rank.features = features.ready(wanted, rank.recorder, rank.strategy.peers, rank=rank.rank, size=rank.size)
         batches = Batches(
@@ -116,19 +116,21 @@ class Course:
 
     def _end(self) -> PhaseEnd:
         """The test at the end of a phase."""
-        rank = self._rank
+        rank, began_at_ns = self._rank, self._rank.recorder.clock_ns()
         loss, accuracy = evaluate(
             rank.learner,
             self._inputs.test,
-            _all(self._inputs.test),
+            self._held.parts.test,
             rank.recorder,
             rank.strategy.peers,
             rank=rank.rank,
             size=rank.size,
             average=rank.average,
         )
-        return PhaseEnd(name=rank.phase.name, steps=rank.phase.steps, test_loss=loss, test_accuracy=accuracy)
-
-
-def _all(samples: Samples) -> np.ndarray:
-    return torch.arange(len(samples)).numpy()
+        return PhaseEnd(
+            name=rank.phase.name,
+            steps=rank.phase.steps,
+            test_loss=loss,
+            test_accuracy=accuracy,
+            test_s=units.seconds(rank.recorder.clock_ns() - began_at_ns),
+        )

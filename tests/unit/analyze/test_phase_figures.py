@@ -24,7 +24,10 @@ def tuned(point, epoch, run):
         names = [(name, time_s) for name, times in TIMES_S.items() for time_s in times]
         epochs = tuple(replace(epoch(i, time_s), phase=name) for i, (name, time_s) in enumerate(names, start=1))
         ends = [("train", 4, before), ("finetune", 3, after)]
-        phases = tuple(PhaseEnd(name=n, steps=94 * s, test_loss=1 - a, test_accuracy=a) for n, s, a in ends)
+        phases = tuple(
+            PhaseEnd(name=n, steps=94 * s, test_loss=1 - a, test_accuracy=a, test_s=2.0 * s + number)
+            for n, s, a in ends
+        )
         return run(point(), number, epochs=epochs, test_accuracy=after, phases=phases, **changed)
 
     return tuned
@@ -51,6 +54,15 @@ def test_a_gain_is_taken_within_repeats(tuned):
     assert (gain.low, gain.high) == pytest.approx((0.011 - 2.776 * 3.162e-4, 0.011 + 2.776 * 3.162e-4), rel=1e-3)
     assert second.test_accuracy.mean == pytest.approx(0.761)
     assert second.epoch_s is not None and second.epoch_s.median == 30.5
+    assert first.test_s is not None and second.test_s is not None
+    assert (first.test_s.low, first.test_s.median, first.test_s.high) == (9.0, 11.0, 13.0)
+    assert second.test_s.median == 9.0
+
+
+def test_results_from_before_the_test_was_timed_have_no_time_for_it(tuned):
+    runs = [tuned(n) for n in range(1, 6)]
+    old = [replace(run, phases=tuple(replace(end, test_s=None) for end in run.phases)) for run in runs]
+    assert [phase.test_s for phase in phase_results({"a": old})["a"]] == [None, None]
 
 
 @pytest.mark.parametrize("repeats", [2, 4])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from paceline.analyze.learning.stable import WITHIN, noise, stable
@@ -129,6 +129,11 @@ def test_a_curve_without_noise_is_stable_where_it_is_flat() -> None:
     assert (found.plateau, found.tolerance) == (pytest.approx(0.9), pytest.approx(0.0))
 
 
+def test_a_curve_that_leaves_its_plateau_once_is_stable_after_that() -> None:
+    found = stable(np.array([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]]))
+    assert (found.epoch, found.low, found.high) == (3, 3, 3)
+
+
 def test_five_epochs_are_too_few() -> None:
     found = stable(np.full((3, 5), 0.9))
     assert found.epoch is None and found.why == "5 epochs: a plateau can be told from 6 on"
@@ -150,6 +155,7 @@ def test_the_noise_is_that_of_one_epoch_of_one_run() -> None:
         )
 
 
+@example([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
 @given(st.lists(st.lists(st.floats(0, 1), min_size=9, max_size=9), min_size=1, max_size=4))
 def test_any_curve_has_an_ordered_answer(values: list[list[float]]) -> None:
     found = stable(np.array(values))

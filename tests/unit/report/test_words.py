@@ -131,7 +131,7 @@ def test_next_step_asks_for_repeats_then_for_ranks_then_for_another_strategy() -
         ("flowers-cloud-controlled", ("each changed alone: workers 2: 50.5 %",)),
         ("cifar10-nodes", ("18.3 s [18.2, 18.3] in all on two ranks", "with 3 ranks")),
         ("cifar10-nodes-efficientnet", ("No, sharing pays", "Fine-tuning made it better by +1.00 points")),
-        ("cifar10-nodes-resnet50", ("1.97 times as fast", "Fine-tuning made it better by +1.00 points")),
+        ("cifar10-nodes-resnet50", ("1.98 times as fast", "Fine-tuning made it better by +1.00 points")),
         ("fruits-gpus", ("1.98 times as fast", "No interval lies above the ideal")),
         ("caltech256-gpus", ("epoch 11 [10, 13] on 2", "The first to be stable: 4 ranks")),
         ("averaging", ("No, equal within 0.5 points",)),

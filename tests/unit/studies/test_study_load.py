@@ -121,6 +121,7 @@ def test_what_else_stands_in_model_is_an_option(tmp_path: Path) -> None:
         ("run", "heartbeat_s = 0", "run.heartbeat_s = 0.0: must be a finite number above 0."),
         ("run", "pin = 1", "run.pin = 1: must be true or false."),
         ("data", "train_samples = 0", "data.train_samples = 0: must be 1 or more."),
+        ("data", "test_samples = 0", "data.test_samples = 0: must be 1 or more."),
         ("data", "train_samples = 1", "must be at least the largest number of ranks, 2"),
         ("data", "validation = -0.1", "must be a fraction from 0 to below 1, or a whole number"),
         ("data", "validation = 1.5", "must be a fraction from 0 to below 1, or a whole number"),
@@ -330,6 +331,7 @@ def test_every_key_of_the_records_can_be_given() -> None:
     [data]
     dataset = "synthetic"
     train_samples = 50
+    test_samples = 5
     validation = 5
     shape = [4, 4, 1]
     classes = 3

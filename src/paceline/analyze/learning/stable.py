@@ -135,8 +135,9 @@ def _crossing(mean: np.ndarray, level: _Level) -> tuple[int, int, int | None]:
         perhaps_outside = np.minimum(perhaps_outside, before + level.error(count))
     inside = _never_rising(missing) <= level.limit
     low = _first(surely_outside <= level.limit)
-    high = _first(perhaps_outside <= level.limit)
     assert low is not None, "at the plateau itself nothing is surely outside of it"
+    # From there on: a curve that neither rises nor falls may have been inside once before.
+    high = _first(perhaps_outside <= level.limit, since=low)
     middle = max(_first(inside) or 0, low)
     middle = middle if high is None else min(middle, high)
     return begun + middle + 1, begun + low + 1, None if high is None else begun + high + 1
@@ -177,5 +178,5 @@ def _sizes(window: int) -> list[int]:
     return [1 << power for power in range(window.bit_length())]
 
 
-def _first(true: np.ndarray) -> int | None:
-    return int(np.argmax(true)) if true.any() else None
+def _first(true: np.ndarray, since: int = 0) -> int | None:
+    return since + int(np.argmax(true[since:])) if true[since:].any() else None

@@ -11,14 +11,20 @@ from paceline.analyze.published.matching import Match, match
 from paceline.analyze.published.measures import Looked, measured
 from paceline.records.counters import CpuTimes
 from paceline.records.published import Beside, OurCell, PublishedStudy, PublishedTable, RowBeside, TableBeside
-from paceline.records.results import Effect, PointResult, StudyResults
+from paceline.records.results import Effect, Interval, PointResult, StudyResults
 
 _OTHER_RECIPE = "scale"
 """The recipe that fits rate, warm-up and schedule to the batch, which no report did."""
 
 
-def beside(published: PublishedStudy, results: StudyResults, cpu_times: Mapping[str, CpuTimes] | None = None) -> Beside:
-    """The published study next to the results of ours; `cpu_times` are of the points' median runs.
+def beside(
+    published: PublishedStudy,
+    results: StudyResults,
+    cpu_times: Mapping[str, CpuTimes] | None = None,
+    updates: Mapping[str, Interval] | None = None,
+) -> Beside:
+    """The published study next to the results of ours; `cpu_times` are of the points' median runs, `updates` what an
+    update takes at each point.
 
     A study that was made for some of the questions has these alone, and no table.
     """
@@ -31,17 +37,18 @@ def beside(published: PublishedStudy, results: StudyResults, cpu_times: Mapping[
     evidence = Evidence(results=results, cpu_times=cpu_times or {}, contradictions=disagreeing)
     return Beside(
         published=published,
-        tables=tuple(_table(table, results) for table in published.tables),
+        tables=tuple(_table(table, results, updates or {}) for table in published.tables),
         contradictions=disagreeing,
         answers=answers(published.questions, evidence),
     )
 
 
-def _table(table: PublishedTable, results: StudyResults) -> TableBeside:
-    return TableBeside(table=table, rows=tuple(_row(table, index, results) for index in range(len(table.rows))))
+def _table(table: PublishedTable, results: StudyResults, updates: Mapping[str, Interval]) -> TableBeside:
+    rows = tuple(_row(table, index, results, updates) for index in range(len(table.rows)))
+    return TableBeside(table=table, rows=rows)
 
 
-def _row(table: PublishedTable, index: int, results: StudyResults) -> RowBeside:
+def _row(table: PublishedTable, index: int, results: StudyResults, updates: Mapping[str, Interval]) -> RowBeside:
     row = table.rows[index]
     baseline = match(table, row.baseline, results, {}).point if row.baseline is not None else None
     cells: list[OurCell] = []
@@ -52,7 +59,13 @@ def _row(table: PublishedTable, index: int, results: StudyResults) -> RowBeside:
             cells.append(OurCell(column=column.name, reason=found.reason))
             continue
         effect = _effect(results, found.point, baseline)
-        looked = Looked(point=found.point, epoch=row.epoch, baseline=baseline, effect=effect)
+        looked = Looked(
+            point=found.point,
+            epoch=row.epoch,
+            baseline=baseline,
+            effect=effect,
+            update_s=updates.get(found.point.point_id),
+        )
         cells.append(measured(column.measure, column.name, looked))
         notes |= dict.fromkeys(_notes(found))
     return RowBeside(cells=tuple(cells), notes=tuple(notes))

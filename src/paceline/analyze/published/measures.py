@@ -1,7 +1,7 @@
 """Which of our figures belongs under a heading of a published table, or why there is none.
 
     load_s, epoch_s, total_s           of a point: medians over repeats with their interval
-    update_s                           comm-wait + comm-transfer + optimizer of the median run's ledger, a step's share
+    update_s                           comm-wait + comm-transfer + optimizer, a step's share, likewise (updates.py)
     test_accuracy, test_loss           means over repeats with their standard deviation
     one_epoch_s, train_accuracy, ...   of the epoch that a row is about, over repeats
     phase_s, phase_test_accuracy       of that epoch, or of the test after the last
@@ -20,13 +20,12 @@ from dataclasses import dataclass
 
 from paceline.analyze.learning.stable import COVERAGE as STABLE_COVERAGE
 from paceline.analyze.published.matching import setting
+from paceline.analyze.published.updates import MEASURE as UPDATE
 from paceline.analyze.study.stats import median_interval, ratio_interval, scaled, spread
 from paceline.records.published import OurCell
 from paceline.records.results import Curve, Effect, Interval, Percent, PointResult, Spread
 from paceline.records.run import Epoch
 from paceline.units import finite
-
-_UPDATE = ("comm-wait", "comm-transfer", "optimizer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +39,7 @@ class Looked:
     """Of a row in per cent."""
     effect: Effect | None = None
     """The point against that baseline, where the study's design has already compared them."""
+    update_s: Interval | None = None
 
 
 def measured(measure: str, column: str, looked: Looked) -> OurCell:
@@ -84,24 +84,6 @@ def _cell(column: str, found: Interval | Spread | float | int | str | bool, poin
     return OurCell(column=column, value=found, n=1, point_id=point.point_id)
 
 
-def _update_s(looked: Looked) -> _Found:
-    """Exchange and optimizer of one step, in seconds, of the median run."""
-    ledger, steps = looked.point.ledger_s, _steps(looked.point)
-    parts = [ledger.get(kind) for kind in _UPDATE] if ledger else []
-    if not steps or not parts or any(part is None for part in parts):
-        return _None("The ledger of this point has no exchange.")
-    return sum(part for part in parts if part is not None) / steps
-
-
-def _steps(point: PointResult) -> int | None:
-    curve = _median_curve(point)
-    return curve.epochs[-1].step if curve and curve.epochs else None
-
-
-def _median_curve(point: PointResult) -> Curve | None:
-    return next((curve for curve in point.curves if curve.run == point.median_run), None)
-
-
 def _epochs(looked: Looked) -> list[Epoch]:
     """The row's epoch, of every run that came to it."""
     wanted = looked.epoch
@@ -124,14 +106,10 @@ def _one_epoch_s(looked: Looked) -> _Found:
 
 
 def _phase_s(looked: Looked) -> _Found:
-    """Time of the row's epoch, or of the test: what the ledger has for evaluation beyond the epochs' validation."""
+    """Time of the row's epoch, or of the test after the last."""
     if looked.epoch != 0:
         return _one_epoch_s(looked)
-    curve, ledger = _median_curve(looked.point), looked.point.ledger_s
-    evaluated = ledger.get("evaluate") if ledger else None
-    if curve is None or evaluated is None:
-        return _None("The ledger of this point has no evaluation.")
-    return max(0.0, evaluated - sum(epoch.evaluate_s for epoch in curve.epochs))
+    return looked.point.phases[-1].test_s if looked.point.phases else None
 
 
 def _phase_test_accuracy(looked: Looked) -> _Found:
@@ -207,7 +185,7 @@ def _training_s(curves: Iterable[Curve]) -> dict[int, float]:
 _NO_VALIDATION = "There is no validation set."
 _MEASURES: dict[str, Callable[[Looked], _Found]] = {
     "load_s": lambda looked: looked.point.load_s,
-    "update_s": _update_s,
+    UPDATE: lambda looked: looked.update_s or _None("The spans of its runs do not show the exchange."),
     "epoch_s": lambda looked: looked.point.epoch_s or _None("No whole epoch was timed."),
     "total_s": lambda looked: looked.point.total_s,
     "test_loss": lambda looked: looked.point.test_loss,

@@ -17,11 +17,11 @@ from paceline.analyze.run.arrivals import arrivals
 from paceline.analyze.run.critical_path import critical_path
 from paceline.analyze.run.efficiencies import Work, efficiencies, work
 from paceline.analyze.run.host_matrix import between_hosts
-from paceline.analyze.run.ledger import ledger_ns
+from paceline.analyze.run.ledger import in_seconds, ledger_ns, rank_line
 from paceline.analyze.run.matrix import matrix
 from paceline.analyze.run.message_table import lateness, message_table
-from paceline.analyze.run.messages import Messages, messages, served
-from paceline.analyze.run.timeline import TimeLine, time_line
+from paceline.analyze.run.messages import messages
+from paceline.analyze.run.timeline import TimeLine
 from paceline.records.anatomy import Anatomy, RunTrace
 from paceline.records.trace import SPAN_KINDS, RankTrace
 from paceline.units import seconds
@@ -56,7 +56,8 @@ def dissect(run: RunTrace, windows: Sequence[tuple[int, int]] | None = None) -> 
     windows = [window for window in windows if whole[0] <= window[0] < window[1] <= whole[1]]
     found = messages(run.traces, run.ranks)
     own = [each for each, trace in zip(found, run.traces, strict=True) if trace.rank < run.ranks]
-    lines = [_line(trace, mine, whole, run.ranks, windows) for trace, mine in zip(training, own, strict=True)]
+    cuts = [instant for window in windows for instant in window]
+    lines = [rank_line(trace, mine, whole, run.ranks, cuts) for trace, mine in zip(training, own, strict=True)]
     complete = len(lines) == run.ranks
     groups = {name: ranks for trace in run.traces for name, ranks in trace.groups.items()}
     members = {name: len(ranks) for name, ranks in groups.items()}
@@ -67,9 +68,7 @@ def dissect(run: RunTrace, windows: Sequence[tuple[int, int]] | None = None) -> 
         ranks=run.ranks,
         wall_s=seconds(whole[1] - whole[0]),
         steps=num_steps(training),
-        ledgers_s=tuple(
-            {kind: None if ns is None else seconds(ns) for kind, ns in ledger_ns(line).items()} for line in lines
-        ),
+        ledgers_s=tuple(in_seconds(ledger_ns(line)) for line in lines),
         messages=message_table(training, lines, own, members),
         matrix=cells,
         host_names=host_names,
@@ -99,10 +98,3 @@ def timed_steps(traces: Sequence[RankTrace]) -> tuple[int, int] | None:
 def num_steps(traces: Sequence[RankTrace]) -> int:
     """Optimizer steps that every rank has finished."""
     return min((int(((trace.kind == _STEP) & (trace.end_ns >= 0)).sum()) for trace in traces), default=0)
-
-
-def _line(
-    trace: RankTrace, own: Messages, window: tuple[int, int], ranks: int, windows: Sequence[tuple[int, int]]
-) -> TimeLine:
-    cuts = [instant for pair in windows for instant in pair]
-    return time_line(trace, own, window, alone=ranks == 1 and not served(trace).any(), cuts=cuts)

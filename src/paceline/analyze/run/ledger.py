@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from paceline.analyze.run.messages import messages, served
+from paceline.analyze.run.messages import Messages, messages, served
 from paceline.analyze.run.timeline import COMM_KINDS, TimeLine, time_line
+from paceline.records.anatomy import RunTrace
 from paceline.records.trace import LEDGER_KINDS, RankTrace
 from paceline.units import seconds
 
@@ -26,7 +27,12 @@ def ledgers(
     `ranks` is how many ranks the run had, where traces of some may be missing.
     """
     in_ns = ledgers_ns(traces, started_at_ns=started_at_ns, ended_at_ns=ended_at_ns, ranks=ranks)
-    return tuple({kind: None if ns is None else seconds(ns) for kind, ns in ledger.items()} for ledger in in_ns)
+    return tuple(map(in_seconds, in_ns))
+
+
+def in_seconds(ledger: Mapping[str, int | None]) -> dict[str, float | None]:
+    """A ledger of nanoseconds in seconds."""
+    return {kind: None if ns is None else seconds(ns) for kind, ns in ledger.items()}
 
 
 def ledgers_ns(
@@ -42,10 +48,22 @@ def time_lines(
 ) -> tuple[TimeLine, ...]:
     """The time line of every trace; segments begin at `cuts`, too."""
     ranks = max(len(traces), ranks or 0)
-    return tuple(
-        time_line(trace, own, window, alone=ranks == 1 and not served(trace).any(), cuts=cuts)
-        for trace, own in zip(traces, messages(traces, ranks), strict=True)
-    )
+    found = zip(traces, messages(traces, ranks), strict=True)
+    return tuple(rank_line(trace, own, window, ranks, cuts) for trace, own in found)
+
+
+def rank_lines(run: RunTrace) -> tuple[TimeLine, ...]:
+    """The time lines of the ranks of a run that train, from its launch to its end."""
+    window = (run.started_at_ns, max(run.started_at_ns, run.ended_at_ns))
+    found = zip(run.traces, messages(run.traces, run.ranks), strict=True)
+    return tuple(rank_line(trace, own, window, run.ranks) for trace, own in found if trace.rank < run.ranks)
+
+
+def rank_line(
+    trace: RankTrace, own: Messages, window: tuple[int, int], ranks: int, cuts: Sequence[int] = ()
+) -> TimeLine:
+    """The time line of one of so many ranks: one alone, without a server, communicates with nobody."""
+    return time_line(trace, own, window, alone=ranks == 1 and not served(trace).any(), cuts=cuts)
 
 
 def ledger_ns(line: TimeLine, part: slice = slice(None)) -> dict[str, int | None]:

@@ -58,12 +58,14 @@ def _phase(runs: Sequence[RunResult], place: int) -> PhaseResult:
     """One phase of a point; its gain without an interval."""
     own = [run.phases[place] for run in runs]
     epochs = [value for run in runs if (value := phase_epoch_s(run, own[0].name)) is not None]
+    tests = [end.test_s for end in own if end.test_s is not None]
     gained = _gained(runs, place) if place else []
     return PhaseResult(
         name=own[0].name,
         epoch_s=median_interval(epochs) if epochs else None,
         test_accuracy=spread([end.test_accuracy for end in own]),
         test_loss=spread([end.test_loss for end in own]),
+        test_s=median_interval(tests) if tests else None,
         gain=Gain(mean=statistics.fmean(gained), low=None, high=None, n=len(gained)) if gained else None,
     )
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from paceline.analyze.run.messages import UNKNOWN, Messages, messages, served
-from paceline.analyze.run.timeline import TimeLine, time_line
+from paceline.analyze.run.ledger import rank_line
+from paceline.analyze.run.messages import UNKNOWN, Messages, messages
+from paceline.analyze.run.timeline import TimeLine
 from paceline.analyze.views.bundles import Parts, bundled
 from paceline.analyze.views.message_rows import Sent, Strip, message_rows
 from paceline.records.anatomy import RunTrace
@@ -25,17 +26,6 @@ _MOST_STEPS = 20_000
 _NONE = PICTURE_KINDS.index("none")
 _AROUND = [SPAN_KINDS.index(kind) for kind in ("collective", "group")]
 _STEP = SPAN_KINDS.index("step")
-
-
-def rank_lines(run: RunTrace) -> tuple[TimeLine, ...]:
-    """The time lines of the ranks that train."""
-    window = (run.started_at_ns, max(run.started_at_ns, run.ended_at_ns))
-    sides = zip(run.traces, messages(run.traces, run.ranks), strict=True)
-    return tuple(_line(trace, own, window, run.ranks) for trace, own in sides if trace.rank < run.ranks)
-
-
-def _line(trace: RankTrace, own: Messages, window: tuple[int, int], ranks: int) -> TimeLine:
-    return time_line(trace, own, window, alone=ranks == 1 and not served(trace).any())
 
 
 def picture(run: RunTrace, limit: int = MOST_PARTS, lines: Sequence[TimeLine] = ()) -> Picture:
@@ -97,7 +87,7 @@ def _strips(
     known = {line.rank: line for line in lines}
     offset = 0
     for trace, own in sides:
-        line = known.get(trace.rank) or _line(trace, own, window, ranks)
+        line = known.get(trace.rank) or rank_line(trace, own, window, ranks)
         yield _work(trace, line, window[0], offset)
         yield from message_rows(trace, own, window, offset, tick_ns)
         offset += len(own)

@@ -33,14 +33,6 @@ def test_nodes_and_processes_are_hosts_and_ranks() -> None:
     assert epoch.value is not None and 3.9 < float(epoch.value) < 4.4 and epoch.coverage is not None and epoch.n == 5
 
 
-def test_an_update_is_exchange_and_optimizer_of_a_step() -> None:
-    results = published_samples.usual("mnist-mpi")
-    point = next(point for point in results.points if point.point.ranks == 2)
-    ledger = point.ledger_s or {}
-    expected = sum(ledger[kind] or 0.0 for kind in ("comm-wait", "comm-transfer", "optimizer")) / 150
-    assert cell(results, 1, "update_s").value == expected
-
-
 def test_epochs_to_stable_keep_an_open_end() -> None:
     results = published_samples.usual("caltech256-gpus")
     first, *others = results.points
