@@ -25,7 +25,7 @@ from paceline.analyze.study.stats import median_interval, ratio_interval
 from paceline.data.store import prepare
 from paceline.identity import local_environment
 from paceline.records.results import Interval
-from paceline.records.study import DataSettings
+from paceline.records.settings import DataSettings
 from paceline.units import bytes_text, number_text
 
 ROOT = Path(__file__).parent.parent

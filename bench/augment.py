@@ -25,7 +25,7 @@ import torch
 
 from bench.claims import Claim, machine_lines, ratio_text, table
 from paceline.analyze.study.stats import ratio_interval
-from paceline.records.study import AugmentSettings
+from paceline.records.settings import AugmentSettings
 from paceline.train.augment import Augmentation
 from paceline.train.draws import sample_keys
 from paceline.train.models.torchvision_import import torchvision_models

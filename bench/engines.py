@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.claims import Claim, aligned, machine_lines, ratio_text, table
 from bench.groups import BATCH_PER_RANK, BLOCK, against_published, launchers, over_links, ratios, strategies
 from paceline.data.store import prepare
-from paceline.records.study import DataSettings
+from paceline.records.settings import DataSettings
 
 ROUNDS = 5
 LINK_STARTS, LINK_ROUNDS = 2, 3

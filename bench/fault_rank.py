@@ -28,7 +28,8 @@ from paceline.probe.collectives import watch_collectives
 from paceline.records.codec import write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
-from paceline.records.study import DataSettings, ModelSettings, Point, TrainSettings
+from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
+from paceline.records.study import Point
 from paceline.train import loop
 from paceline.train.batches import Batch, Batches, Order, ShareBatches
 from paceline.train.rank import Rank

@@ -21,7 +21,7 @@ from bench.fault_runs import FaultRuns, Found, by_group
 from bench.fault_table import COUNTS, KINDS, STEPS, faults
 from bench.groups import two_hosts
 from paceline.data.store import prepare
-from paceline.records.study import DataSettings
+from paceline.records.settings import DataSettings
 from paceline.units import duration_text
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks-faults.md"

@@ -26,7 +26,8 @@ from bench.turns import COMMAND, Turn, TurnFolder, Turns
 from paceline import catalog
 from paceline.analyze.study.stats import median_interval
 from paceline.records.results import Interval
-from paceline.records.study import DataSettings, LaunchSettings, ModelSettings, Point, TrainSettings
+from paceline.records.settings import DataSettings, LaunchSettings, ModelSettings, TrainSettings
+from paceline.records.study import Point
 
 if TYPE_CHECKING:
     from net_hosts import NetHosts

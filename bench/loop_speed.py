@@ -23,7 +23,8 @@ from paceline.data.cache import open_dataset
 from paceline.identity import Identity, this_rank
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
-from paceline.records.study import DataSettings, ModelSettings, Point, TrainSettings
+from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
+from paceline.records.study import Point
 from paceline.train import loop
 from paceline.train.rank import Rank
 from paceline.train.reading import hold

@@ -23,7 +23,7 @@ from paceline.analyze.study.stats import median_interval
 from paceline.data.store import prepare
 from paceline.identity import local_environment
 from paceline.records.results import Interval
-from paceline.records.study import DataSettings
+from paceline.records.settings import DataSettings
 
 ROOT = Path(__file__).parents[1]
 PATIENCE_S = 1800

@@ -22,7 +22,8 @@ from paceline.launch.base import Launcher
 from paceline.records.codec import write_atomically, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
-from paceline.records.study import LaunchSettings, Point
+from paceline.records.settings import LaunchSettings
+from paceline.records.study import Point
 
 COMMAND = (sys.executable, str(Path(__file__).with_name("turn_rank.py")))
 PATIENCE_S = 300.0

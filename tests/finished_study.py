@@ -10,8 +10,9 @@ from paceline.errors import RankError, RequestError
 from paceline.launch.base import Outcome, Placement, Progress
 from paceline.records.folder import RunFolder
 from paceline.records.run import Epoch, Manifest, RankReport
+from paceline.records.settings import LaunchSettings
 from paceline.records.spans import SpanWriter
-from paceline.records.study import LaunchSettings, Point
+from paceline.records.study import Point
 from paceline.records.trace import SPAN_KINDS
 from paceline.studies.execute import execute
 from paceline.studies.load import load_study

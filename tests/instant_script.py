@@ -6,8 +6,9 @@ from pathlib import Path
 from paceline.launch.base import Outcome, Placement
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest, RankReport
+from paceline.records.settings import LaunchSettings
 from paceline.records.spans import SpanWriter
-from paceline.records.study import LaunchSettings, Point
+from paceline.records.study import Point
 from paceline.records.trace import SPAN_KINDS
 
 STEPS = 11

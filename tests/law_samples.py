@@ -12,7 +12,8 @@ import report_samples as samples
 from paceline.analyze.study.results import study_results
 from paceline.records.results import StudyResults
 from paceline.records.run import RunResult
-from paceline.records.study import Point, Study, TrainSettings
+from paceline.records.settings import TrainSettings
+from paceline.records.study import Point, Study
 from trace_samples import traces_of
 
 RANKS = (1, 2, 4, 8, 16)

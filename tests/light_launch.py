@@ -19,7 +19,8 @@ from paceline.launch.base import Outcome, Progress
 from paceline.records.codec import write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
-from paceline.records.study import DataSettings, LaunchSettings, ModelSettings, Point, TrainSettings
+from paceline.records.settings import DataSettings, LaunchSettings, ModelSettings, TrainSettings
+from paceline.records.study import Point
 
 LIGHT_RANK = Path(__file__).with_name("light_rank.py")
 HOST = this_rank().host

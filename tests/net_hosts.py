@@ -38,7 +38,7 @@ import pytest
 from contract.launchers import LAUNCHERS
 from paceline.identity import in_ci
 from paceline.launch.base import Launcher
-from paceline.records.study import LaunchSettings
+from paceline.records.settings import LaunchSettings
 
 _PREFIX = "paceline-"
 _NETNS = Path("/etc/netns")

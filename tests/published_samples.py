@@ -12,6 +12,8 @@ import report_samples as samples
 from paceline.analyze.published.beside import beside
 from paceline.analyze.study.results import study_results
 from paceline.analyze.study.stats import median_interval
+from paceline.records.counters import CpuTime, CpuTimes
+from paceline.records.published import Answer
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.run import Epoch, PhaseEnd, RunResult
 from paceline.records.study import Point
@@ -112,15 +114,32 @@ def with_published(results: StudyResults) -> StudyResults:
     return replace(results, published=beside(published_study(results.study.published), results, {}, updates))
 
 
+def answer(results: StudyResults, name: str) -> Answer:
+    """What came of one open question."""
+    assert results.published is not None
+    return next(one for one in results.published.answers if one.question.name == name)
+
+
+def cpu_times(peak: float) -> CpuTimes:
+    whole = CpuTime(
+        **dict.fromkeys(field for field in CpuTime.__slots__ if field != "real_s"),
+        real_s=9.0,
+    )
+    whole = replace(whole, user_s=8.0, system_s=1.0, peak_bytes=int(peak))
+    said = "Real 9.00 s, user 8.00 s, sys 1.00 s: user and sys together are as long as real; it waited."
+    return CpuTimes(whole=whole, processes=(), energy=(), sentence=said)
+
+
 def _run(point: Point, number: int, accuracy: Accuracy, epoch_s: Seconds, cores: int) -> RunResult:
     noise = random.Random(f"{point.point_id} {number}")
     epochs = _epochs(point, number, epoch_s(point) * noise.uniform(0.995, 1.005))
     total_s = sum(epoch.epoch_s for epoch in epochs) + 6
     test = accuracy(point, number)
-    test_s = noise.uniform(1.9, 2.1)
-    phases = (PhaseEnd(name="train", steps=epochs[-1].step, test_loss=0.3, test_accuracy=test - 0.01, test_s=test_s),)
-    if point.finetune.epochs:
-        phases += (PhaseEnd(name="finetune", steps=10, test_loss=0.2, test_accuracy=test, test_s=test_s),)
+    tuned, test_s = point.finetune.epochs > 0, noise.uniform(1.9, 2.1)
+    first = PhaseEnd(name="train", steps=epochs[-1].step, test_loss=0.3, test_accuracy=test - 0.01 * tuned)
+    second = PhaseEnd(name="finetune", steps=10, test_loss=0.2, test_accuracy=test)
+    ends = (replace(first, trainable=12_810), replace(second, trainable=690_590))[: 1 + tuned]
+    phases = tuple(replace(end, test_s=test_s) for end in ends)
     return RunResult(
         point_id=point.point_id,
         run=number,

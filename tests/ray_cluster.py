@@ -20,7 +20,7 @@ import pytest
 from light_launch import wait_for
 from paceline.identity import in_ci, inherited_environment
 from paceline.launch.sweeper import end_session
-from paceline.records.study import LaunchSettings
+from paceline.records.settings import LaunchSettings
 
 SECOND_HOST = "paceline-second"
 HEAD_CPUS, HEAD_GPUS, SECOND_CPUS = 16, 2, 1

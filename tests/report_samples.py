@@ -12,7 +12,8 @@ from paceline.analyze.study.losses import lost_shares
 from paceline.records.finding import Finding
 from paceline.records.results import Curve, Interval, PointResult, Spread, StudyResults
 from paceline.records.run import Epoch, Machine
-from paceline.records.study import DataSettings, ModelSettings, Point, RunSettings, Study, TrainSettings
+from paceline.records.settings import DataSettings, ModelSettings, RunSettings, TrainSettings
+from paceline.records.study import Point, Study
 from paceline.records.trace import LEDGER_KINDS
 from paceline.units import counted
 

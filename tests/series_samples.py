@@ -11,7 +11,8 @@ import report_samples as samples
 from paceline.analyze.study.results import study_results
 from paceline.records.results import NotRun, PointResult, StudyResults
 from paceline.records.run import RunResult
-from paceline.records.study import ModelSettings, Point, Study, point_label
+from paceline.records.settings import ModelSettings
+from paceline.records.study import Point, Study, point_label
 from paceline.records.trace import LEDGER_KINDS
 from paceline.studies.expand import expand
 from trace_samples import traces_of

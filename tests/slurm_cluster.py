@@ -23,7 +23,7 @@ import pytest
 
 from light_launch import wait_for
 from paceline.identity import in_ci
-from paceline.records.study import LaunchSettings
+from paceline.records.settings import LaunchSettings
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "scancel", "unshare")
 NODES = ("pace1", "pace2", "pace3")

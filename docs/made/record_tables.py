@@ -19,7 +19,7 @@ _HELD: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("ranks/rank-0000.json", (run.RankReport,)),
     ("curves.csv", (run.Epoch,)),
     ("noise.csv", (run.NoiseEpoch,)),
-    ("result.json", (run.RunResult,)),
+    ("result.json", (run.RunResult, run.PhaseEnd)),
     ("failure.json", (Failure,)),
 )
 

@@ -77,7 +77,7 @@ def _updates(published: PublishedStudy, collected: Collected) -> dict[str, Inter
     from paceline.analyze.published.updates import asks_for_updates, update_intervals
     from paceline.studies import collect
 
-    if not asks_for_updates(published):
+    if not asks_for_updates(published, collected.study.name):
         return {}
     by_result = {(run.result.point_id, run.result.run): run for run in collected.runs}
     results = [run.result for run in collected.runs]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from paceline.errors import PacelineError
 from paceline.launch.slurm import SlurmLauncher
-from paceline.records.study import LaunchSettings
+from paceline.records.settings import LaunchSettings
 from paceline.studies.events import Note
 from paceline.studies.execute import execute
 from paceline.studies.load import load_study

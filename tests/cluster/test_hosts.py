@@ -96,7 +96,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from contract.launchers import LAUNCHERS
 from light_launch import ENDLESS, launch, light, manifest, point
-from paceline.records.study import LaunchSettings
+from paceline.records.settings import LaunchSettings
 _, _, kind, path, agent = sys.argv
 settings = LaunchSettings(machines=("h1", "h2"), agent=(agent,), interface="eth0")
 launch(Path(path), manifest(point(4, hosts=2), settings=settings), LAUNCHERS[kind].launcher(light(*ENDLESS), settings))

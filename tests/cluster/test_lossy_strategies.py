@@ -23,7 +23,7 @@ from paceline.data.store import prepare
 from paceline.errors import DataError
 from paceline.identity import in_ci
 from paceline.launch.local import LocalLauncher
-from paceline.records.study import DataSettings, ModelSettings, TrainSettings
+from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
 
 DATA = DataSettings(dataset="fashion-mnist", train_samples=30_000)
 # A single hidden layer: it learns this in seconds, and PowerSGD compresses nearly all of it.

@@ -27,7 +27,7 @@ from paceline.identity import in_ci
 from paceline.launch.kept import Program, keeper_command, run_kept
 from paceline.records.codec import write_record
 from paceline.records.folder import RunFolder
-from paceline.records.study import DataSettings, TrainSettings
+from paceline.records.settings import DataSettings, TrainSettings
 
 MPICH = (str(Path(sys.executable).with_name("mpiexec")),)
 OPEN_MPI = ("mpiexec.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1")

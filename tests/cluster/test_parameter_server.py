@@ -34,8 +34,9 @@ from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.pulse import pulse
 from paceline.records.run import Manifest, RankReport
+from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
 from paceline.records.spans import read_spans
-from paceline.records.study import DataSettings, ModelSettings, Point, TrainSettings
+from paceline.records.study import Point
 from paceline.studies.compose import run_result
 
 FAULTS = int(os.environ.get("FAULTS", "1"))
@@ -52,7 +53,7 @@ def pool() -> Iterator[Pool]:
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> str:
     from paceline.data.store import prepare
-    from paceline.records.study import DataSettings
+    from paceline.records.settings import DataSettings
 
     cache = tmp_path_factory.mktemp("cache")
     return str(prepare(DataSettings(dataset="digits"), base=cache, cache=cache).folder)

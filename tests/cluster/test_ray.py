@@ -21,7 +21,8 @@ from paceline.errors import RankError, RequestError, RunError
 from paceline.launch.local import LocalLauncher
 from paceline.launch.ray_cluster import RayLauncher
 from paceline.records.folder import RunFolder
-from paceline.records.study import DataSettings, LaunchSettings, ModelSettings, Point, TrainSettings
+from paceline.records.settings import DataSettings, LaunchSettings, ModelSettings, TrainSettings
+from paceline.records.study import Point
 from ray_cluster import HEAD_CPUS, SECOND_HOST, RayCluster
 
 # A process that launches light ranks through Ray: RUN_DIR, settings as JSON, options of the ranks.
@@ -30,7 +31,7 @@ import json, sys
 from pathlib import Path
 from light_launch import launch, light, manifest, point
 from paceline.launch.ray_cluster import RayLauncher
-from paceline.records.study import LaunchSettings
+from paceline.records.settings import LaunchSettings
 settings = LaunchSettings(**json.loads(sys.argv[2]))
 launch(Path(sys.argv[1]), manifest(point(2), settings=settings), RayLauncher(light(*sys.argv[3:]), settings))
 """

@@ -17,7 +17,7 @@ from light_launch import point
 from paceline.data.store import prepare
 from paceline.identity import this_rank
 from paceline.launch.child import python
-from paceline.records.study import DataSettings
+from paceline.records.settings import DataSettings
 from paceline.train import mpi
 from paceline.train.reading import hold, read_bytes, share_of
 

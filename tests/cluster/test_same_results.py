@@ -5,7 +5,7 @@ import pytest
 from paceline.launch.mpi import mpiexec
 from paceline.records.folder import StudyFolder
 from paceline.records.run import RunResult
-from paceline.records.study import LaunchSettings
+from paceline.records.settings import LaunchSettings
 from paceline.studies.collect import collect
 from paceline.studies.execute import execute
 from paceline.studies.load import load_study

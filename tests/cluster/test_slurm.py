@@ -18,7 +18,7 @@ from paceline.launch.slurm import SlurmLauncher
 from paceline.records.codec import read_record
 from paceline.records.folder import RunFolder, StudyFolder
 from paceline.records.run import Job, RunResult
-from paceline.records.study import LaunchSettings
+from paceline.records.settings import LaunchSettings
 from paceline.studies.events import Note, RunFailed, RunProgress
 from paceline.studies.execute import execute
 from paceline.studies.load import load_study

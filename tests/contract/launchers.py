@@ -22,7 +22,7 @@ from paceline.launch.mpi import MpiLauncher
 from paceline.launch.ray_cluster import RayLauncher
 from paceline.launch.slurm import SlurmLauncher
 from paceline.launch.torchrun import TorchrunLauncher
-from paceline.records.study import LaunchSettings
+from paceline.records.settings import LaunchSettings
 
 OPENMPI = "mpiexec.openmpi"
 

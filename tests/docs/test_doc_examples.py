@@ -19,7 +19,7 @@ from paceline.data.store import prepare
 from paceline.errors import RankError
 from paceline.launch.local import LocalLauncher
 from paceline.rebuild import rebuild
-from paceline.records.study import DataSettings
+from paceline.records.settings import DataSettings
 from paceline.studies.collect import collect
 from paceline.studies.execute import execute
 from paceline.studies.load import load_study

@@ -26,7 +26,7 @@ from paceline.data.idx import read_idx, read_idx_folder
 from paceline.data.npz import read_npz
 from paceline.data.store import check, prepare
 from paceline.errors import DataError
-from paceline.records.study import DataSettings
+from paceline.records.settings import DataSettings
 
 IMAGES = idx_bytes(four_arrays()[0])
 BIG = 0x7FFFFFFF
@@ -226,7 +226,7 @@ PREPARE = f"""
 import sys
 from pathlib import Path
 from paceline.data.store import prepare
-from paceline.records.study import DataSettings
+from paceline.records.settings import DataSettings
 print("ready", flush=True)
 for cache in sys.stdin:
     print(prepare({WANTED!r}, base=Path(), cache=Path(cache.strip())).folder, flush=True)

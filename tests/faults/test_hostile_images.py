@@ -22,7 +22,7 @@ from paceline.data.pictures import Damaged, pixels, quietly
 from paceline.data.store import prepare
 from paceline.data.unpacking import unpack
 from paceline.errors import DataError
-from paceline.records.study import DataSettings
+from paceline.records.settings import DataSettings
 
 PNG = image_bytes(noise(1, (40, 30)))
 JPEG = image_bytes(noise(1, (40, 30)), "JPEG")

@@ -23,8 +23,9 @@ from paceline.identity import Identity
 from paceline.probe.collectives import watch_collectives
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
+from paceline.records.settings import AugmentSettings, DataSettings, FinetuneSettings, ModelSettings, TrainSettings
 from paceline.records.spans import read_spans
-from paceline.records.study import AugmentSettings, DataSettings, FinetuneSettings, ModelSettings, Point, TrainSettings
+from paceline.records.study import Point
 from paceline.train import evaluate as evaluation
 from paceline.train import loop, mpi
 from paceline.train.checkpoint import state_tensors
@@ -146,6 +147,8 @@ def train(rank: int, size: int, *, folder: str, data: str, settings: dict[str, A
         "curves": json.dumps([[e.train_loss, e.train_accuracy, e.validation_loss, e.step] for e in me.epochs]),
         "resumed_from": resumed.step if resumed else None,
         "phases": [(phase.name, phase.steps, phase.test_loss, phase.test_accuracy) for phase in me.phases],
+        "test_s": [phase.test_s for phase in me.phases],
+        "trainable": [phase.trainable for phase in me.phases],
         "epochs": [(line.epoch, line.step, line.phase) for line in me.epochs],
         "features_found": me.features and me.features.found,
         "last_rate": me.optimizer.param_groups[0]["lr"],

@@ -36,7 +36,7 @@ def groups() -> Iterator[Groups]:
 @pytest.fixture(scope="session")
 def digits_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     from paceline.data.store import prepare
-    from paceline.records.study import DataSettings
+    from paceline.records.settings import DataSettings
 
     cache = tmp_path_factory.mktemp("cache")
     return str(prepare(DataSettings(dataset="digits"), base=cache, cache=cache).folder)

@@ -85,6 +85,9 @@ def test_a_second_phase_follows_the_first(alone):
     assert alone["epochs"] == expected
     assert len(alone["losses"]) == 44
     assert alone["phases"][1][2] < alone["phases"][0][2], "the test's loss fell, because the base learned, too"
+    assert len(alone["test_s"]) == 2 and all(0 < test_s < 60 for test_s in alone["test_s"])
+    base, head = 1 * 8 * 9 + 8 + 2 * 8 + 8 * 16 * 9 + 16, 64 * 10 + 10
+    assert alone["trainable"] == [head, base + head], "the head, then everything"
     assert alone["last_rate"] == pytest.approx(0.003 * (1 + math.cos(math.pi * 21 / 22)) / 2), "its own schedule"
 
 
@@ -113,14 +116,17 @@ def test_any_number_of_ranks_follows_one_process_through_both_phases(
 
 
 @pytest.mark.parametrize("cached", [False, True], ids=["images", "features"])
-def test_fewer_test_samples_are_the_same_ones_on_any_number_of_ranks(groups, own_cache, tmp_path, alone, cached):
-    """Five of them on three ranks, and on one: training goes the same way as with all, and the test is another."""
+def test_fewer_test_samples_are_the_same_ones_on_any_number_of_ranks(groups, digits_folder, tmp_path, alone, cached):
+    """Five of them on one rank and on three: the training is that with all of them, and the test another."""
     settings = changed(PHASES, data={"test_samples": 5}, train={"cached_features": cached})
-    one, three = (run(groups[size], own_cache, tmp_path / f"{size}-ranks", TRANSFER, settings)[0] for size in (1, 3))
-    assert one["losses"] == pytest.approx(alone["losses"], rel=1e-6)
-    for own, other, of_all in zip(one["phases"], three["phases"], alone["phases"], strict=True):
+    found = []
+    for size in (1, 3):  # each with a cache of its own, so that ranks have no features but their own
+        data = str(shutil.copytree(digits_folder, tmp_path / f"cache-{size}" / "digits"))
+        found.append(run(groups[size], data, tmp_path / f"{size}-ranks", TRANSFER, settings)[0])
+        assert found[-1]["losses"] == pytest.approx(alone["losses"], rel=1e-6)
+    for own, other, of_all in zip(found[0]["phases"], found[1]["phases"], alone["phases"], strict=True):
         assert own[2:] == pytest.approx(other[2:], rel=1e-6)
-        assert own[2] != pytest.approx(of_all[2], rel=1e-3) and (own[3] * 5) % 1 == pytest.approx(0)
+        assert own[2] != pytest.approx(of_all[2], rel=1e-3) and own[3] * 5 == pytest.approx(round(own[3] * 5))
 
 
 RESUMED = [

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from paceline.analyze.study.results import study_results
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.run import Epoch, RunResult
-from paceline.records.study import Point, RunSettings, Study, TrainSettings
+from paceline.records.settings import RunSettings, TrainSettings
+from paceline.records.study import Point, Study
 from trace_samples import traces_of
 
 SAMPLES = 12_000

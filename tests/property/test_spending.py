@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from paceline.records.folder import StudyFolder
 from paceline.records.run import Manifest
-from paceline.records.study import DataSettings, ModelSettings, Point, TrainSettings
+from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
+from paceline.records.study import Point
 from paceline.studies.budget import Budget
 from paceline.studies.estimates import Estimates, paid
 

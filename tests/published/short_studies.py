@@ -119,7 +119,7 @@ SHORT = {
     ),
     "flowers-cloud": Short(
         data=f"images:{PHOTOS}",
-        words=("data.train_samples=64", "data.image_size=32", "train.epochs=1", "run.ranks=1,2"),
+        words=("data.train_samples=64", "data.image_size=32", "train.epochs=1", "run.ranks=1,2", "run.servers=1"),
         points=4,
         measured=("method laptop, epochs 1",),
         reasons={

@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The digits, decoded."""
     from paceline.data.store import prepare
-    from paceline.records.study import DataSettings
+    from paceline.records.settings import DataSettings
 
     cache = tmp_path_factory.mktemp("cache")
     return prepare(DataSettings(dataset="digits"), base=cache, cache=cache).folder

@@ -16,7 +16,7 @@ from paceline.units import count_text, percent_text
 if TYPE_CHECKING:
     from paceline.data.cache import Dataset
     from paceline.data.store import Prepared
-    from paceline.records.study import DataSettings
+    from paceline.records.settings import DataSettings
 
 Name = Annotated[
     str,
@@ -178,7 +178,7 @@ def _follow(console: Console, name: str, as_json: bool) -> None:
 def _settings(name: str, image_size: int | None, test: float, damaged: str) -> DataSettings:
     """What the options ask for; what is wrong with them is said as of a study file."""
     from paceline.errors import RequestError
-    from paceline.records.study import DataSettings
+    from paceline.records.settings import DataSettings
     from paceline.studies.checks import image_problems
 
     settings = DataSettings(dataset=name, image_size=image_size, test=test, damaged=damaged)

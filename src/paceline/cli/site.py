@@ -23,7 +23,8 @@ from paceline.launch.base import Launcher
 from paceline.launch.child import python
 from paceline.records.folder import RunFolder
 from paceline.records.run import RankReport
-from paceline.records.study import DataSettings, LaunchSettings, ModelSettings, Point, Run, Study, TrainSettings
+from paceline.records.settings import DataSettings, LaunchSettings, ModelSettings, TrainSettings
+from paceline.records.study import Point, Run, Study
 from paceline.units import bytes_text, duration_text
 
 _HELLO = "paceline.train.hello"

@@ -28,7 +28,7 @@ from paceline.data.plain_pickle import NotPlain, PickledArray, plain_values
 from paceline.data.sources import Source, SourceFailure, download_file, first_of, npm_archive
 from paceline.data.unpacking import is_archive, unpacked
 from paceline.errors import DataError
-from paceline.records.study import DataSettings
+from paceline.records.settings import DataSettings
 
 CLASS_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 CIFAR10_SHA256: dict[str, str] = dict(

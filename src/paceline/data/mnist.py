@@ -29,7 +29,7 @@ from paceline.data.sources import (
 )
 from paceline.data.streams import limit_bytes
 from paceline.errors import DataError
-from paceline.records.study import DataSettings
+from paceline.records.settings import DataSettings
 
 MNIST_SHA256: dict[str, str] = dict(
     zip(

@@ -29,7 +29,7 @@ from paceline.data.npz import read_npz
 from paceline.data.synthetic import synthetic_options
 from paceline.data.unpacking import is_archive, unpacked
 from paceline.errors import DataError
-from paceline.records.study import DataSettings
+from paceline.records.settings import DataSettings
 
 DEFAULT_SIDE = 64
 """Pixels of the images of a folder that has no name of its own: small enough to be trained on without a GPU."""

@@ -29,7 +29,7 @@ from paceline.data.request import Request, request
 from paceline.data.sources import NoSourceError
 from paceline.errors import DataError
 from paceline.identity import cache_folder, in_ci
-from paceline.records.study import DataSettings
+from paceline.records.settings import DataSettings
 
 _SPLIT_SEED = 690_590
 

@@ -17,7 +17,7 @@ import numpy as np
 from paceline.data.arrays import TEST_SHARE, Arrays, order, tidy
 from paceline.data.streams import limit_bytes
 from paceline.errors import DataError
-from paceline.records.study import DataSettings
+from paceline.records.settings import DataSettings
 from paceline.units import bytes_text
 
 DEFAULT_SHAPE = (28, 28, 1)

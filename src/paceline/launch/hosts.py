@@ -18,7 +18,8 @@ from paceline.launch import machine
 from paceline.launch.base import Placement
 from paceline.launch.kept import Program, tethered
 from paceline.launch.placement import check_memory, placement_here
-from paceline.records.study import LaunchSettings, Point
+from paceline.records.settings import LaunchSettings
+from paceline.records.study import Point
 from paceline.units import counted
 
 # What is neither an option of the agent nor a list of hosts or slots to an mpiexec.

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 from paceline.errors import RequestError
 from paceline.records.folder import RunFolder
-from paceline.records.study import LaunchSettings, Point
+from paceline.records.settings import LaunchSettings
+from paceline.records.study import Point
 
 _VALUE = r"[A-Za-z0-9_.,:/@+=%&|*()\[\]][A-Za-z0-9_.,:/@+=%&|*()\[\]-]*"
 _MODULE = r"[A-Za-z0-9_][A-Za-z0-9_.,:/@+=-]*"

@@ -34,7 +34,8 @@ from paceline.launch.supervise import Watch, end_ranks, interruptible
 from paceline.records import roles
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
-from paceline.records.study import LaunchSettings, Point
+from paceline.records.settings import LaunchSettings
+from paceline.records.study import Point
 
 
 class LocalLauncher:

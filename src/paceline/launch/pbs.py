@@ -21,7 +21,8 @@ from paceline.launch.supervise import Watch
 from paceline.records.codec import read_record, write_atomically, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import Job, Manifest
-from paceline.records.study import LaunchSettings, Point
+from paceline.records.settings import LaunchSettings
+from paceline.records.study import Point
 from paceline.units import counted
 
 

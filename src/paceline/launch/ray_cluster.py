@@ -29,7 +29,8 @@ from paceline.launch.ray_nodes import Node, check_room, lost_file
 from paceline.records.codec import from_plain, plain
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
-from paceline.records.study import LaunchSettings, Point
+from paceline.records.settings import LaunchSettings
+from paceline.records.study import Point
 from paceline.units import counted
 
 _DRIVER = "paceline.launch.ray_driver"

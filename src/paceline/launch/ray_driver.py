@@ -33,7 +33,8 @@ from paceline.records import roles
 from paceline.records.codec import from_plain, read_record, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest, RankEnd, RankStart
-from paceline.records.study import LaunchSettings, Point
+from paceline.records.settings import LaunchSettings
+from paceline.records.study import Point
 from paceline.units import duration_text
 
 PATIENCE_S = 120.0

@@ -16,7 +16,8 @@ from pathlib import Path
 from paceline.errors import RequestError
 from paceline.records import roles
 from paceline.records.folder import RunFolder
-from paceline.records.study import LaunchSettings, Point
+from paceline.records.settings import LaunchSettings
+from paceline.records.study import Point
 from paceline.units import counted
 
 

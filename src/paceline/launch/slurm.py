@@ -34,7 +34,8 @@ from paceline.launch.supervise import LOOK_S, Watch, interruptible, log_tail
 from paceline.records.codec import read_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
-from paceline.records.study import LaunchSettings, Point
+from paceline.records.settings import LaunchSettings
+from paceline.records.study import Point
 from paceline.units import counted
 
 QUEUE_LOOK_S = 5.0

@@ -22,7 +22,7 @@ from paceline.launch.slurm_queue import FORGOTTEN, Ask, JobView, Queue, ask, dow
 from paceline.records.codec import read_record, write_atomically, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import Job, Manifest
-from paceline.records.study import LaunchSettings
+from paceline.records.settings import LaunchSettings
 
 LOOK_S = 2.0
 """Between two questions about a running job: a controller serves a whole cluster."""

@@ -20,7 +20,8 @@ from paceline.launch.hosts import check_hosts, hosts_of, placed, program_on, ran
 from paceline.launch.kept import keeper_command, run_kept
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
-from paceline.records.study import LaunchSettings, Point
+from paceline.records.settings import LaunchSettings
+from paceline.records.study import Point
 
 _LAST_CALL_S = 1
 """How long torchrun waits for more hosts once all are there."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from paceline.records.study import TrainSettings
+from paceline.records.settings import TrainSettings
 
 
 def rule_factor(settings: TrainSettings, *, batch_global: int, ranks: int) -> float:

@@ -70,6 +70,8 @@ class PhaseResult:
     """Over the phase before; None for the first."""
     test_s: Interval | None = None
     """Time of that test; None where it was not noted."""
+    trainable: int | None = None
+    """Parameters that learned in it; None likewise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

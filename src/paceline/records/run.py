@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from paceline.records.given import Clock, Complaint, Given, Link
-from paceline.records.study import LaunchSettings, Point
+from paceline.records.settings import LaunchSettings
+from paceline.records.study import Point
 
 STOPPED = 75
 """Exit code of a rank that wrote a checkpoint and left because it was told to: what sysexits.h calls a try again."""
@@ -183,7 +184,9 @@ class PhaseEnd:
     test_loss: float
     test_accuracy: float
     test_s: float | None = None
-    """How long the test took; None in results from before it was noted."""
+    """How long the test took on rank 0, the wait for the others included; None in results from before it was noted."""
+    trainable: int | None = None
+    """Parameters that learned in it: those of the head alone where the base was frozen. None likewise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

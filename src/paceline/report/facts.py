@@ -16,7 +16,7 @@ from paceline.report.choice import is_scaled, is_script, is_weak, shared_epoch
 from paceline.report.settings import study_settings
 from paceline.report.tables import parameters_text, shared_epoch_note
 from paceline.report.words import finished_runs
-from paceline.units import bytes_text, count_text, counted, duration_text, percent_text
+from paceline.units import bytes_text, counted, duration_text, percent_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def protocol_facts(results: StudyResults) -> tuple[Fact, ...]:
         f"seed {study.train.seed}" if repeats == 1 else f"seeds {study.train.seed} to {study.train.seed + repeats - 1}"
     )
     warm_up = "The first epoch of a run is left out of its times, and so is an interrupted one, where there are others."
-    some = f"{count_text(study.data.test_samples)} samples of " if study.data.test_samples else ""
+    some = f"{counted(study.data.test_samples, 'sample')} of " if study.data.test_samples else ""
     accuracy = f"On {some}the test set, after the last epoch; mean and standard deviation over repeats."
     clock = "The host's monotonic clock; an epoch takes as long as its slowest rank."
     if is_script(results):

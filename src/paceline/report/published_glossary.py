@@ -30,15 +30,17 @@ _KEYS = {
 }
 _MEASURES = {
     "load_s": "Time until a process has the data set, mapped or read: here the most of any rank, median over repeats.",
-    "update_s": "Here comm-wait, comm-transfer and optimizer of a run ÷ its steps, median over repeats; in print it is "
-    "not said what is in an update.",
+    "update_s": "Here comm-wait, comm-transfer and optimizer within a run's steps ÷ their number, median over repeats; "
+    "in print it is not said what is in an update.",
     "epoch_s": "Time of an epoch: here the median over timed epochs and repeats, the first epoch left out.",
     "one_epoch_s": "Time of this epoch: here the median over repeats.",
     "total_s": "Time of the whole job: here from the launch of a run to its end, median over repeats.",
     "phase_s": "Time of this epoch, or of the test after the last: here the median over repeats.",
     "test_accuracy": "Share of the test set that is put into the right class: here mean over repeats ± standard "
     "deviation.",
-    "test_accuracy_std": "Standard deviation of the test accuracy over runs; in print a ± that is taken for one.",
+    "first_accuracy": "Share of the test set that is put into the right class, before any fine-tuning: here mean over "
+    "repeats ± standard deviation.",
+    "first_accuracy_std": "Standard deviation of the test accuracy over runs; in print a ± that is taken for one.",
     "test_loss": "Loss on the test set after the last epoch: here mean over repeats ± standard deviation.",
     "phase_test_accuracy": "Test accuracy, which here is measured once, after the last epoch.",
     "train_accuracy": "Training accuracy of this epoch: here mean over repeats ± standard deviation.",

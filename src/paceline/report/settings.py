@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from paceline.records.study import Point, Study, said
+from paceline.records.settings import said
+from paceline.records.study import Point, Study
 
 _RUN_FIELDS_OF_POINT = ("ranks", "hosts", "threads", "strategy", "launcher", "device", "pin")
 

@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from paceline import catalog
-from paceline.records.study import AugmentSettings, DataSettings, ModelSettings, RunSettings, Study, TrainSettings
+from paceline.records.settings import AugmentSettings, DataSettings, ModelSettings, RunSettings, TrainSettings
+from paceline.records.study import Study
 from paceline.studies import (
     launching,
     model_factors,

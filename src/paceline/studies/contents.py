@@ -15,7 +15,8 @@ from paceline.data import store
 from paceline.data.cache import Dataset
 from paceline.data.store import Prepared
 from paceline.errors import DataError
-from paceline.records.study import DataSettings, ModelSettings, Point, Study
+from paceline.records.settings import DataSettings, ModelSettings
+from paceline.records.study import Point, Study
 from paceline.studies.expand import variants
 from paceline.studies.files import model_digest, model_path, weights_path
 from paceline.studies.scripts import script_digest

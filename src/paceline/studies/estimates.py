@@ -14,7 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from paceline.records.run import RunResult
-from paceline.records.study import DataSettings, Point
+from paceline.records.settings import DataSettings
+from paceline.records.study import Point
 
 S_PER_H = 3600
 

@@ -22,7 +22,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from paceline import catalog
-from paceline.records.study import DataSettings, LaunchSettings, ModelSettings, Point, Run, RunSettings, Study
+from paceline.records.settings import DataSettings, LaunchSettings, ModelSettings, RunSettings
+from paceline.records.study import Point, Run, Study
 from paceline.studies.recipe import followed, said_in
 
 GRID, ONE_AT_A_TIME = "grid", "one-at-a-time"

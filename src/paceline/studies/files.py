@@ -13,7 +13,8 @@ from pathlib import Path
 
 from paceline import catalog
 from paceline.errors import ModelError
-from paceline.records.study import ModelSettings, Study
+from paceline.records.settings import ModelSettings
+from paceline.records.study import Study
 
 Value = str | int | float | bool
 

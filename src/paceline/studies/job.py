@@ -15,7 +15,8 @@ from paceline.launch.base import Launcher, Placement
 from paceline.records.folder import RunFolder, StudyFolder
 from paceline.records.results import NotRun
 from paceline.records.run import Manifest
-from paceline.records.study import DataSettings, LaunchSettings, Point, Run, Study
+from paceline.records.settings import DataSettings, LaunchSettings
+from paceline.records.study import Point, Run, Study
 from paceline.studies.compose import new_manifest
 from paceline.studies.contents import Contents, as_decoded, fetched_contents
 from paceline.studies.events import DataReady, Event, Note
@@ -217,8 +218,7 @@ def _with_digits(study: Study, prepared: Prepared) -> tuple[Study, Prepared]:
     if "model.name" in vary:
         vary["model.name"] = tuple(dict.fromkeys(_SMALLER_MODELS.get(name, name) for name in names))
     model = replace(study.model, name=_SMALLER_MODELS.get(study.model.name, study.model.name))
-    samples = vary.keys() & {"data.train_samples", "data.test_samples"}
-    if samples:
+    if "data.train_samples" in vary:
         note = f"{note}, and the same samples for every point"
-        vary = {path: values for path, values in vary.items() if path not in samples}
+        del vary["data.train_samples"]
     return replace(study, model=model, vary=vary), replace(prepared, note=note)

@@ -7,7 +7,7 @@ import typing
 from dataclasses import dataclass
 
 from paceline.catalog import nearest
-from paceline.records.study import (
+from paceline.records.settings import (
     AugmentSettings,
     DataSettings,
     FinetuneSettings,
@@ -15,9 +15,9 @@ from paceline.records.study import (
     ModelSettings,
     RunSettings,
     ScriptSettings,
-    Study,
     TrainSettings,
 )
+from paceline.records.study import Study
 from paceline.studies.toml_text import toml_value
 
 SECTIONS: dict[str, type] = {
@@ -41,8 +41,9 @@ _WORDS = {
     TEXTS: "text in quotes, or a list of those",
 }
 
-# Keys of [train] and [run] that are the same for every point, and why.
+# Keys that are the same for every point, and why.
 FIXED = {
+    "data.test_samples": "points are compared by a test on the same samples.",
     "train.seed": "every repeat has a seed of its own already. Give the first one, and run.repeats for more.",
     "train.target_accuracy": "it is asked of every point, and changes none of them.",
     "run.repeats": "it says how often each point is run, which has to be the same for all of them.",

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 
 from paceline import catalog
-from paceline.records.study import LaunchSettings, RunSettings, Study
+from paceline.records.settings import LaunchSettings, RunSettings
+from paceline.records.study import Study
 from paceline.studies.expand import site_keys, variants
 from paceline.studies.keys import KEYS, TEXTS, Problem, shown
 from paceline.units import counted

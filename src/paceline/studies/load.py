@@ -15,7 +15,8 @@ from typing import Any
 import pydantic
 
 from paceline.errors import StudyFileError
-from paceline.records.study import ModelSettings, Study, TrainSettings
+from paceline.records.settings import ModelSettings, TrainSettings
+from paceline.records.study import Study
 from paceline.studies import checks, model_factors, scripts
 from paceline.studies.keys import (
     FACTORS,

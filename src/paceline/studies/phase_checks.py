@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from paceline import catalog
-from paceline.records.study import FinetuneSettings, Study
+from paceline.records.settings import FinetuneSettings
+from paceline.records.study import Study
 from paceline.studies.keys import Problem, shown
 from paceline.studies.recipe import SCHEDULES
 from paceline.studies.recipe_checks import optimizer_problems

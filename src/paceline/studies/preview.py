@@ -18,7 +18,8 @@ from paceline.launch.base import Launcher
 from paceline.records.folder import StudyFolder
 from paceline.records.results import NotRun
 from paceline.records.run import RunResult
-from paceline.records.study import DataSettings, Point, Study, factor_value, point_label
+from paceline.records.settings import DataSettings
+from paceline.records.study import Point, Study, factor_value, point_label
 from paceline.studies import bookkeeping
 from paceline.studies.compose import new_manifest
 from paceline.studies.contents import Contents, cached_contents

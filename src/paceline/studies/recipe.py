@@ -25,7 +25,8 @@ from dataclasses import replace
 
 from paceline import catalog
 from paceline.records.rates import rule_factor
-from paceline.records.study import FinetuneSettings, Point, Study, TrainSettings
+from paceline.records.settings import FinetuneSettings, TrainSettings
+from paceline.records.study import Point, Study
 from paceline.units import counted
 
 RECIPES = ("", "scale", "as-published")

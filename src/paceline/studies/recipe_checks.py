@@ -10,7 +10,8 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from paceline import catalog
-from paceline.records.study import FinetuneSettings, Study, TrainSettings
+from paceline.records.settings import FinetuneSettings, TrainSettings
+from paceline.records.study import Study
 from paceline.studies.keys import Problem, shown
 from paceline.studies.recipe import RECIPES, RULES, SCHEDULES
 

@@ -19,7 +19,7 @@ from typing import Any
 from paceline import catalog
 from paceline.errors import RequestError
 from paceline.records.run import RankReport
-from paceline.records.study import ScriptSettings
+from paceline.records.settings import ScriptSettings
 from paceline.studies.files import absolute
 from paceline.studies.keys import Problem, shown
 

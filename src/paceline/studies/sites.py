@@ -19,7 +19,7 @@ from typing import Any
 from paceline import catalog
 from paceline.errors import StudyFileError
 from paceline.identity import config_folder
-from paceline.records.study import LaunchSettings
+from paceline.records.settings import LaunchSettings
 from paceline.studies.keys import KEYS, Problem, shown
 from paceline.units import counted
 

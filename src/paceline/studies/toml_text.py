@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import fields
 
-from paceline.records.study import Study, TrainSettings
+from paceline.records.settings import TrainSettings
+from paceline.records.study import Study
 from paceline.studies.recipe import MAY_CHOOSE
 
 _SECTIONS = ("data", "augment", "model", "train", "finetune", "run", "launch")

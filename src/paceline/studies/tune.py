@@ -15,7 +15,8 @@ from pathlib import Path
 
 from paceline.errors import FolderError, RequestError
 from paceline.records.lr_range import LrAdvice
-from paceline.records.study import Point, Study, TrainSettings
+from paceline.records.settings import TrainSettings
+from paceline.records.study import Point, Study
 from paceline.studies.collect import collect
 from paceline.studies.expand import rank_numbers, variants
 from paceline.studies.load import LoadedStudy

@@ -20,7 +20,8 @@ from paceline.errors import FolderError, StorageError
 from paceline.records.codec import read_record
 from paceline.records.folder import RunFolder, StudyFolder
 from paceline.records.run import Manifest, RunResult
-from paceline.records.study import DataSettings, Run, point_label
+from paceline.records.settings import DataSettings
+from paceline.records.study import Run, point_label
 from paceline.records.watch import FAILED, FINISHED, KILLED, RUNNING, SILENT, STOPPED, PointLook, RunLook, StudyLook
 from paceline.studies import bookkeeping
 from paceline.studies.estimates import Estimates

@@ -23,7 +23,7 @@ import torch
 from torch.nn import functional
 
 from paceline.errors import RequestError
-from paceline.records.study import AugmentSettings
+from paceline.records.settings import AugmentSettings
 from paceline.train.draws import uniform
 
 # Which draw is whose.

@@ -133,4 +133,5 @@ class Course:
             test_loss=loss,
             test_accuracy=accuracy,
             test_s=units.seconds(rank.recorder.clock_ns() - began_at_ns),
+            trainable=sum(each.numel() for each in rank.model.parameters() if each.requires_grad),
         )

@@ -18,7 +18,7 @@ import math
 import torch
 
 from paceline.records.codec import write_atomically
-from paceline.records.study import TrainSettings
+from paceline.records.settings import TrainSettings
 from paceline.train.loop import train
 from paceline.train.notice import Notice
 from paceline.train.optim.pace import Pace

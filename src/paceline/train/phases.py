@@ -20,7 +20,8 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from paceline.errors import ModelError
-from paceline.records.study import Point, TrainSettings
+from paceline.records.settings import TrainSettings
+from paceline.records.study import Point
 from paceline.train.optim.pace import planned_steps
 from paceline.train.parallel.batchnorm import has_batchnorm
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from paceline.records.study import TrainSettings
+from paceline.records.settings import TrainSettings
 
 WEIGHTS = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
 """What weights and inputs are, by precision."""

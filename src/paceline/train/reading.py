@@ -21,7 +21,8 @@ from paceline.data.arrays import PARTS
 from paceline.data.cache import MappedDataset, open_dataset
 from paceline.data.store import Split, split
 from paceline.errors import DataError
-from paceline.records.study import AugmentSettings, Point
+from paceline.records.settings import AugmentSettings
+from paceline.records.study import Point
 from paceline.train import mpi
 from paceline.train.augment import Augmentation
 from paceline.train.batches import Batches, Samples, ShareBatches, share

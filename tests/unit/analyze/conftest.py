@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from paceline.records.run import Epoch, Machine, RunResult
-from paceline.records.study import Point, Study, TrainSettings
+from paceline.records.settings import TrainSettings
+from paceline.records.study import Point, Study
 from paceline.records.trace import RankTrace
 from trace_samples import Row, allreduce, trace_of
 

@@ -9,7 +9,8 @@ import pytest
 from paceline.analyze.study.results import study_results
 from paceline.analyze.study.series import baselines, series_factors, series_label, unchosen
 from paceline.records.results import StudyResults
-from paceline.records.study import DataSettings, Point, RunSettings, Study, TrainSettings
+from paceline.records.settings import DataSettings, RunSettings, TrainSettings
+from paceline.records.study import Point, Study
 from paceline.studies.recipe import followed
 from trace_samples import traces_of
 

@@ -13,7 +13,8 @@ from paceline.analyze.study.compare import ratio
 from paceline.analyze.study.results import study_results
 from paceline.analyze.study.timing import throughputs
 from paceline.records.results import PointResult, StudyResults
-from paceline.records.study import Point, ScriptSettings, Study, TrainSettings
+from paceline.records.settings import ScriptSettings, TrainSettings
+from paceline.records.study import Point, Study
 from paceline.studies.recipe import followed
 from trace_samples import traces_of
 

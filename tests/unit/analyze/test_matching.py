@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.analyze.changes.matching import commits_apart, machines_apart, matching, settings
-from paceline.records.study import DataSettings, ModelSettings, Point, ScriptSettings, TrainSettings
+from paceline.records.settings import DataSettings, ModelSettings, ScriptSettings, TrainSettings
+from paceline.records.study import Point
 
 
 def by_hand(ranks: int, strategy: str) -> Point:

@@ -8,7 +8,8 @@ import pytest
 
 from paceline.analyze.study.one_factor import effects, trained_s
 from paceline.records.results import Effect
-from paceline.records.study import RunSettings, Study, TrainSettings
+from paceline.records.settings import RunSettings, TrainSettings
+from paceline.records.study import Study
 from paceline.studies.expand import expand
 
 STUDY = Study(

@@ -16,7 +16,7 @@ from paceline.analyze.study.law_forms import AMDAHL, GUSTAFSON, USL, Form
 from paceline.analyze.study.laws import scaling_laws
 from paceline.records.laws import Law, SeriesLaws
 from paceline.records.results import StudyResults
-from paceline.records.study import ScriptSettings
+from paceline.records.settings import ScriptSettings
 
 
 def laws_of(results: StudyResults) -> SeriesLaws:

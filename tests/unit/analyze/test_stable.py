@@ -129,9 +129,20 @@ def test_a_curve_without_noise_is_stable_where_it_is_flat() -> None:
     assert (found.plateau, found.tolerance) == (pytest.approx(0.9), pytest.approx(0.0))
 
 
-def test_a_curve_that_leaves_its_plateau_once_is_stable_after_that() -> None:
-    found = stable(np.array([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]]))
-    assert (found.epoch, found.low, found.high) == (3, 3, 3)
+@pytest.mark.parametrize("level", [0.0, 1.0])
+@pytest.mark.parametrize("left_at", [2, 3])
+def test_a_curve_that_leaves_its_plateau_once_is_stable_after_that(level: float, left_at: int) -> None:
+    curve = np.full((1, 9), level)
+    curve[0, left_at - 1] = 1 - level
+    found = stable(curve)
+    assert (found.epoch, found.low, found.high) == (left_at + 1, left_at + 1, left_at + 1)
+
+
+def test_a_curve_that_leaves_its_plateau_at_the_end_is_not_stable() -> None:
+    curve = np.full((5, 60), 0.9)
+    curve[:, -1] = 0.1
+    found = stable(curve)
+    assert (found.epoch, found.low, found.high, found.why) == (None, None, None, "not reached in 60 epochs")
 
 
 def test_five_epochs_are_too_few() -> None:

@@ -16,7 +16,8 @@ from paceline.data.cache import Dataset
 from paceline.data.store import Prepared
 from paceline.records.folder import StudyFolder
 from paceline.records.run import Epoch, RunResult
-from paceline.records.study import DataSettings, ModelSettings, Point, Run, Study, TrainSettings
+from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
+from paceline.records.study import Point, Run, Study
 from paceline.studies.events import (
     DataReady,
     Note,

@@ -10,7 +10,7 @@ import pytest
 
 from paceline.cli import site
 from paceline.cli.app import main
-from paceline.records.study import LaunchSettings
+from paceline.records.settings import LaunchSettings
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from paceline.data.plain_pickle import NotPlain, PickledArray, plain_values
 from paceline.data.sources import NoSourceError, SourceFailure
 from paceline.data.store import check, prepare
 from paceline.errors import DataError
-from paceline.records.study import DataSettings
+from paceline.records.settings import DataSettings
 
 PER_BATCH = 4
 

@@ -24,7 +24,7 @@ from paceline.data.sources import NoSourceError, SourceFailure
 from paceline.data.store import cached, catalog_state, check, prepare, split
 from paceline.errors import DataError
 from paceline.records.codec import read_record, write_record
-from paceline.records.study import DataSettings
+from paceline.records.settings import DataSettings
 
 COUNTS = {"daisy": 12, "rose": 6, "tulip": 18}
 

@@ -17,7 +17,7 @@ from paceline.data.store import check, prepare
 from paceline.data.synthetic import synthetic
 from paceline.errors import DataError
 from paceline.identity import in_ci
-from paceline.records.study import DataSettings
+from paceline.records.settings import DataSettings
 
 NOWHERE = Path("nowhere")
 
@@ -54,7 +54,7 @@ def test_the_digits_never_change():
 def test_the_digits_are_read_without_importing_scikit_learn(tmp_path):
     program = (
         "import sys; from pathlib import Path; from paceline.data.store import prepare;"
-        "from paceline.records.study import DataSettings;"
+        "from paceline.records.settings import DataSettings;"
         f"prepare(DataSettings(dataset='digits'), base=Path(), cache=Path({str(tmp_path)!r}));"
         "print([name for name in ('sklearn', 'torch', 'pyarrow') if name in sys.modules])"
     )

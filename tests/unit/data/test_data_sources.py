@@ -28,7 +28,7 @@ from paceline.data.sources import (
     run_tool,
 )
 from paceline.errors import DataError
-from paceline.records.study import DataSettings
+from paceline.records.settings import DataSettings
 
 
 def usual():

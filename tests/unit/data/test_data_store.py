@@ -20,7 +20,7 @@ from paceline.data.sources import NoSourceError, SourceFailure
 from paceline.data.store import catalog_state, check, prepare, prepare_or_digits, split
 from paceline.errors import DataError, FolderError, StorageError
 from paceline.records.codec import read_record, storage_error
-from paceline.records.study import DataSettings
+from paceline.records.settings import DataSettings
 
 SMALL = DataSettings(dataset="synthetic", shape=(4, 4, 1), samples=60)
 

@@ -15,7 +15,7 @@ from paceline.launch.job_script import JobPlan, check_slurm, pbs_script, seconds
 from paceline.launch.pbs import PbsLauncher
 from paceline.launch.slurm import SlurmLauncher
 from paceline.records.folder import RunFolder
-from paceline.records.study import DataSettings, LaunchSettings
+from paceline.records.settings import DataSettings, LaunchSettings
 
 SETTINGS = LaunchSettings(interface="ib0")
 HOSTILE = [

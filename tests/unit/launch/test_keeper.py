@@ -13,7 +13,7 @@ from paceline.launch.lost import Answer, answer_path, question
 from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import RankEnd, RankStart
-from paceline.records.study import LaunchSettings
+from paceline.records.settings import LaunchSettings
 
 
 @pytest.fixture

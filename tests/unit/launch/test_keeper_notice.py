@@ -14,7 +14,7 @@ from paceline.launch.kept import keeper_command
 from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import STOPPED, RankEnd, RankStart
-from paceline.records.study import LaunchSettings
+from paceline.records.settings import LaunchSettings
 
 # A rank that listens late, as one does that has to load torch first, and leaves when it is told to.
 RANK = """

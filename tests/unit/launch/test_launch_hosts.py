@@ -13,7 +13,7 @@ from light_launch import point
 from paceline.errors import RequestError
 from paceline.launch.child import interface_environment
 from paceline.launch.hosts import check_hosts, hosts_of, is_here, placed, program_on, ranks_on
-from paceline.records.study import LaunchSettings
+from paceline.records.settings import LaunchSettings
 
 TWO = LaunchSettings(machines=("h1", "h2", "h3"), interface="eth0", agent=("ssh", "-q"))
 

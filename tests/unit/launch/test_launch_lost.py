@@ -11,7 +11,7 @@ from paceline.launch.lost import Answer, answer, answer_path, lost_hosts, questi
 from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import Meeting, RankEnd
-from paceline.records.study import LaunchSettings
+from paceline.records.settings import LaunchSettings
 
 FINE = {"up": True, "reaches": True}
 HANG = RankError("All ranks hang, rank 0 of 4 on a: no rank has moved for 30.0 s.\n  rank 0: ...")

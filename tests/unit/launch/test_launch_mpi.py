@@ -10,7 +10,7 @@ from light_launch import point
 from paceline.errors import RequestError
 from paceline.launch import mpi
 from paceline.launch.mpi import MpiLauncher, flavour, mpiexec
-from paceline.records.study import LaunchSettings
+from paceline.records.settings import LaunchSettings
 
 HOSTS = LaunchSettings(machines=("h1", "h2"), interface="eth0", agent=("ssh", "-p", "22"))
 

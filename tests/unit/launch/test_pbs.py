@@ -13,7 +13,7 @@ from paceline.launch.pbs import PbsLauncher
 from paceline.records.codec import read_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import Job
-from paceline.records.study import LaunchSettings
+from paceline.records.settings import LaunchSettings
 
 MPIEXEC = str(Path(sys.executable).with_name("mpiexec"))
 SETTINGS = LaunchSettings(mpiexec=MPIEXEC)

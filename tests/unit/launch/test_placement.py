@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from paceline.errors import RequestError
 from paceline.launch.machine import Processor
 from paceline.launch.placement import RANK_BYTES, check_memory, placement, placement_of
-from paceline.records.study import RunSettings, Study, TrainSettings
+from paceline.records.settings import RunSettings, TrainSettings
+from paceline.records.study import Study
 from paceline.studies.expand import expand
 
 PLAIN = [Processor(0, 0, 0), Processor(1, 1, 0)]

@@ -11,7 +11,8 @@ from light_launch import light, point
 from paceline.errors import RequestError
 from paceline.launch.ray_cluster import RayLauncher
 from paceline.launch.ray_nodes import Node, Place, bundles, check_room, places, strategy
-from paceline.records.study import LaunchSettings, Point
+from paceline.records.settings import LaunchSettings
+from paceline.records.study import Point
 
 SPREAD, PACKED = LaunchSettings(), LaunchSettings(spread=False)
 

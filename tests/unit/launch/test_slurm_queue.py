@@ -11,7 +11,7 @@ from paceline.launch.slurm_queue import JobView, Queue, accounted_view, down_hos
 from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import Job
-from paceline.records.study import LaunchSettings
+from paceline.records.settings import LaunchSettings
 
 LINE = (
     "JobId=7 JobName=paceline-x UserId=me(1000) GroupId=me(1000) MCS_label=N/A Priority=1 Nice=0 Account=(null) "

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from paceline.errors import FolderError, StorageError
 from paceline.records import codec
 from paceline.records.run import Epoch, Manifest
-from paceline.records.study import DataSettings, ModelSettings, Point, TrainSettings
+from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
+from paceline.records.study import Point
 
 numbers = st.floats(allow_nan=False)
 epochs = st.builds(

@@ -1,6 +1,7 @@
 import pytest
 
-from paceline.records.study import DataSettings, ModelSettings, Point, TrainSettings, factor_value, point_label
+from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
+from paceline.records.study import Point, factor_value, point_label
 
 POINT = Point(
     data=DataSettings(train_samples=12_000, read="whole"),

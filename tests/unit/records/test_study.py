@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from paceline.records.study import DataSettings, ModelSettings, Point, Run, TrainSettings
+from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
+from paceline.records.study import Point, Run
 
 POINT = Point(
     data=DataSettings(),

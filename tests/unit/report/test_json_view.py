@@ -15,7 +15,7 @@ import pytest
 import report_samples as samples
 from paceline.records.finding import Finding
 from paceline.records.results import Interval
-from paceline.records.study import ModelSettings
+from paceline.records.settings import ModelSettings
 from paceline.records.trace import LEDGER_KINDS
 from paceline.report.json_view import json_object, json_ready
 from series_samples import ALL

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paceline.errors import StudyFileError
-from paceline.records.study import AugmentSettings
+from paceline.records.settings import AugmentSettings
 from paceline.studies.load import load_study
 
 STUDY = """

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
-from paceline.records.study import DataSettings, ModelSettings, RunSettings, Study, TrainSettings
+from paceline.records.settings import DataSettings, ModelSettings, RunSettings, TrainSettings
+from paceline.records.study import Study
 from paceline.studies.expand import expand, schedule
 
 STUDY = Study(

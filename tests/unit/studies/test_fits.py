@@ -8,7 +8,8 @@ import pytest
 
 from paceline.errors import RequestError
 from paceline.records.results import NotRun
-from paceline.records.study import LaunchSettings, Point, RunSettings, Study, TrainSettings
+from paceline.records.settings import LaunchSettings, RunSettings, TrainSettings
+from paceline.records.study import Point, Study
 from paceline.studies.expand import expand
 from paceline.studies.fits import held, held_by_cores
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from paceline.records.study import ModelSettings, Study, TrainSettings
+from paceline.records.settings import ModelSettings, TrainSettings
+from paceline.records.study import Study
 from paceline.studies.expand import expand
 from paceline.studies.files import model_digest, model_path, weights_path, with_absolute_paths
 from paceline.studies.network_checks import problems

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.records.study import FinetuneSettings, RunSettings, Study, TrainSettings
+from paceline.records.settings import FinetuneSettings, RunSettings, TrainSettings
+from paceline.records.study import Study
 from paceline.studies.noise_checks import problems
 
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.records.study import ModelSettings, Point, RunSettings, Study, TrainSettings, point_label
+from paceline.records.settings import ModelSettings, RunSettings, TrainSettings
+from paceline.records.study import Point, Study, point_label
 from paceline.studies.expand import expand, num_variants, unchanging, variants
 
 VALUES = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paceline.errors import StudyFileError
-from paceline.records.study import FinetuneSettings
+from paceline.records.settings import FinetuneSettings
 from paceline.studies.load import load_study
 
 SMALLEST = '[study]\nname = "s"\n[train]\nbatch_global = 8\nepochs = 1\n'

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.records.study import DataSettings, FinetuneSettings, ModelSettings, Point, TrainSettings
+from paceline.records.settings import DataSettings, FinetuneSettings, ModelSettings, TrainSettings
+from paceline.records.study import Point
 from paceline.studies.estimates import Estimates
 
 

@@ -7,7 +7,8 @@ from study_help import FakeLauncher, loaded
 from paceline.data import store
 from paceline.errors import RequestError
 from paceline.records.folder import RunFolder
-from paceline.records.study import DataSettings, Point
+from paceline.records.settings import DataSettings
+from paceline.records.study import Point
 from paceline.studies.execute import execute
 from paceline.studies.load import load_study
 from paceline.studies.preview import preview

@@ -97,7 +97,9 @@ def test_small_is_what_is_run_where_nothing_is_said(name: str) -> None:
     small, full = api.load(name).study, load_study(name, size="full").study
     assert small.size == "small" and small.full and small != full
     assert small.model.name == full.model.name or name == "cifar10-nodes-efficientnet"
-    assert small.train.batch_per_rank == full.train.batch_per_rank and small.vary.keys() <= full.vary.keys()
+    assert small.train.batch_per_rank == full.train.batch_per_rank
+    # One server is what two cores have room for; the published three are tried, too, where there is more.
+    assert small.vary.keys() <= full.vary.keys() | ({"run.servers"} if name == "flowers-cloud" else set())
     assert small.train.optimizer == full.train.optimizer and small.train.lr == full.train.lr
 
 
@@ -118,7 +120,7 @@ def test_steps_of_a_small_point(name: str) -> None:
     [
         ("mnist-batch-size", 6, 12),
         ("mnist-mpi", 3, 4),
-        ("flowers-cloud", 8, 12),
+        ("flowers-cloud", 10, 18),
         ("flowers-cloud-controlled", 6, 10),
         ("fashion-parameters", 12, 13),
     ],

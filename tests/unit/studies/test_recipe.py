@@ -17,7 +17,8 @@ from paceline.records.choices import choice_lines
 from paceline.records.codec import from_plain, plain, read_record, write_record
 from paceline.records.rates import rule_factor
 from paceline.records.run import Manifest
-from paceline.records.study import DataSettings, FinetuneSettings, ModelSettings, Point, TrainSettings
+from paceline.records.settings import DataSettings, FinetuneSettings, ModelSettings, TrainSettings
+from paceline.records.study import Point
 from paceline.studies.compose import new_manifest
 from paceline.studies.expand import expand, schedule
 from paceline.studies.load import LoadedStudy, load_study

@@ -8,7 +8,8 @@ import pytest
 from instant_script import STEPS, InstantScripts, SampleLess, StepLess, Uneven, written
 from paceline import api
 from paceline.errors import RequestError, StudyFileError
-from paceline.records.study import DataSettings, ModelSettings, Point, ScriptSettings, Study, TrainSettings
+from paceline.records.settings import DataSettings, ModelSettings, ScriptSettings, TrainSettings
+from paceline.records.study import Point, Study
 from paceline.report.settings import point_settings, study_settings
 from paceline.studies import scripts
 from paceline.studies.collect import collect

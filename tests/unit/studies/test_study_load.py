@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paceline.errors import StudyFileError
-from paceline.records.study import TrainSettings, said
+from paceline.records.settings import TrainSettings, said
 from paceline.studies import load
 from paceline.studies.keys import KEYS
 from paceline.studies.load import load_study, shipped_studies

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.records.study import DataSettings, Study, TrainSettings
+from paceline.records.settings import DataSettings, TrainSettings
+from paceline.records.study import Study
 from paceline.studies.target_checks import problems
 
 

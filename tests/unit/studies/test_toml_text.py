@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline import catalog
-from paceline.records.study import DataSettings, LaunchSettings, ModelSettings, RunSettings, Study, TrainSettings
+from paceline.records.settings import DataSettings, LaunchSettings, ModelSettings, RunSettings, TrainSettings
+from paceline.records.study import Study
 from paceline.studies.files import with_absolute_paths
 from paceline.studies.load import load_study
 from paceline.studies.toml_text import study_toml, toml_value

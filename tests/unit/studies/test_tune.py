@@ -10,7 +10,7 @@ import pytest
 from paceline.errors import RequestError
 from paceline.records.lr_range import LrAdvice
 from paceline.records.rates import rule_factor
-from paceline.records.study import AugmentSettings, ScriptSettings
+from paceline.records.settings import AugmentSettings, ScriptSettings
 from paceline.studies.expand import expand
 from paceline.studies.load import LoadedStudy, load_study
 from paceline.studies.tune import changes_to, range_study

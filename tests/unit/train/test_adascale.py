@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.records.study import DataSettings, ModelSettings, Point, TrainSettings
+from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
+from paceline.records.study import Point
 from paceline.train.optim.adascale import AdaScale, adascale_of, gain
 
 POSITIVE = st.floats(1e-6, 1e6)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from paceline.errors import RequestError
-from paceline.records.study import AugmentSettings
+from paceline.records.settings import AugmentSettings
 from paceline.train.augment import Augmentation
 from paceline.train.draws import sample_keys, uniform
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.records.study import AugmentSettings
+from paceline.records.settings import AugmentSettings
 from paceline.train.augment import Augmentation
 from paceline.train.batches import Batches, Samples, ShareBatches, share
 

@@ -14,8 +14,9 @@ from paceline.errors import DataError
 from paceline.probe.recorder import Recorder
 from paceline.records.folder import RunFolder
 from paceline.records.pulse import PulseWriter
+from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
 from paceline.records.spans import SpanWriter, read_spans
-from paceline.records.study import DataSettings, ModelSettings, Point, TrainSettings
+from paceline.records.study import Point
 from paceline.records.trace import SPAN_KINDS
 from paceline.train import features
 from paceline.train.batches import Samples

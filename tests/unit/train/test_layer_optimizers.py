@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from paceline.records.study import TrainSettings
+from paceline.records.settings import TrainSettings
 from paceline.train import checkpoint
 from paceline.train.optim.build import build_optimizer
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.records.rates import rule_factor
-from paceline.records.study import TrainSettings
+from paceline.records.settings import TrainSettings
 from paceline.train.optim.pace import Pace, planned_steps
 
 PLAIN = TrainSettings(lr=0.1, batch_global=1024, lr_batch=256)

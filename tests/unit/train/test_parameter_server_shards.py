@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from paceline.errors import ModelError
-from paceline.records.study import TrainSettings
+from paceline.records.settings import TrainSettings
 from paceline.train.optim.build import build_optimizer
 from paceline.train.parallel.server import Shard
 from paceline.train.parallel.shards import Line, shards, slots

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from paceline.records.study import TrainSettings
+from paceline.records.settings import TrainSettings
 from paceline.train import loop
 from paceline.train.batches import Batch
 from paceline.train.optim.parts import in_parts

@@ -8,7 +8,8 @@ import pytest
 from torch import nn
 
 from paceline.errors import ModelError
-from paceline.records.study import DataSettings, FinetuneSettings, ModelSettings, Point, TrainSettings
+from paceline.records.settings import DataSettings, FinetuneSettings, ModelSettings, TrainSettings
+from paceline.records.study import Point
 from paceline.train.models.transfer import Transfer
 from paceline.train.phases import check, finetune_settings, kept_still, make_ready, planned, unfreeze
 

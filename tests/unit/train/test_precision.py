@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from paceline.records.study import TrainSettings
+from paceline.records.settings import TrainSettings
 from paceline.train.models.cnn import cnn_small
 from paceline.train.models.transfer import Transfer, dense_head
 from paceline.train.precision import lay_out

@@ -5,7 +5,8 @@ import pytest
 from paceline.data.store import prepare
 from paceline.errors import ModelError, RequestError
 from paceline.records.run import Manifest
-from paceline.records.study import AugmentSettings, DataSettings, ModelSettings, Point, TrainSettings
+from paceline.records.settings import AugmentSettings, DataSettings, ModelSettings, TrainSettings
+from paceline.records.study import Point
 from paceline.train.preflight import checked
 
 

@@ -7,7 +7,8 @@ import pytest
 from paceline.data.store import prepare
 from paceline.errors import ModelError
 from paceline.records.run import Manifest
-from paceline.records.study import DataSettings, FinetuneSettings, ModelSettings, Point, TrainSettings
+from paceline.records.settings import DataSettings, FinetuneSettings, ModelSettings, TrainSettings
+from paceline.records.study import Point
 from paceline.train.preflight import checked
 
 GOOD = """

@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from paceline import catalog
-from paceline.records.study import TrainSettings
+from paceline.records.settings import TrainSettings
 from paceline.train.optim.build import build_optimizer
 from paceline.train.parallel.ddp import NeverCompiled
 

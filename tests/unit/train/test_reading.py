@@ -8,7 +8,7 @@ import torch
 
 from light_launch import point
 from paceline.data.store import prepare
-from paceline.records.study import AugmentSettings, DataSettings
+from paceline.records.settings import AugmentSettings, DataSettings
 from paceline.train.batches import Samples
 from paceline.train.reading import hold, make_batches, read_bytes, share_of
 

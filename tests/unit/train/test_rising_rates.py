@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paceline.analyze.learning.lr_range import Measured, lr_advice
-from paceline.records.study import TrainSettings
+from paceline.records.settings import TrainSettings
 from paceline.train.lr_range import RANGE, Rising, Watch
 
 

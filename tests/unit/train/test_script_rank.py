@@ -16,7 +16,7 @@ from paceline.identity import Identity, script_environment
 from paceline.records.folder import RunFolder
 from paceline.records.run import STOPPED
 from paceline.records.script import ScriptOutcome
-from paceline.records.study import ScriptSettings
+from paceline.records.settings import ScriptSettings
 from paceline.train import script
 from paceline.train.script import ScriptRank
 

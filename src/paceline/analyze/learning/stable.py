@@ -7,8 +7,8 @@
     not reached    where m still changes by more than 2 σ over the last quarter
 
 All of it is defined for the curve without noise; what is measured has noise, so the epoch comes with an interval.
-It is a test turned round: an epoch is left out below where the curve is surely still outside of the tolerance there,
-and above from the first epoch on at which it is surely inside. As the curve rises (or, past a peak, falls), a mean
+It is a test turned round: it begins after the last epoch at which the curve is surely outside of the tolerance, and
+ends at the first one from there on at which it is surely inside. As the curve rises (or, past a peak, falls), a mean
 over epochs up to e bounds m(e) on one side and a mean over epochs from e on bounds it on the other, so means over 1,
 2, 4, ... epochs are tried, and the sharpest counts. Each side errs one time in twenty: the interval holds nine times
 in ten, and in 1,000 generated curves (exponentials and power laws, 8 to 60 epochs, 1 to 8 repeats, noise of 0.1 to
@@ -121,8 +121,9 @@ def _change(mean: np.ndarray, level: _Level) -> tuple[float, float]:
     return change, error
 
 
-def _crossing(mean: np.ndarray, level: _Level) -> tuple[int, int, int | None]:
-    """The stable epoch, and the ends of its interval; the upper one is None where no epoch is surely inside."""
+def _crossing(mean: np.ndarray, level: _Level) -> tuple[int | None, int | None, int | None]:
+    """The stable epoch, and the ends of its interval; the upper one is None where no epoch is surely inside, all where
+    the curve leaves its plateau at the end."""
     begun, sign = _approach(mean, level)
     # Where it comes from below, what is missing is plateau less curve; past a peak it is the other way round.
     missing = sign * (level.plateau - mean[begun:])
@@ -134,9 +135,9 @@ def _crossing(mean: np.ndarray, level: _Level) -> tuple[int, int, int | None]:
         before, count = _running_mean(missing, size, ahead=False)
         perhaps_outside = np.minimum(perhaps_outside, before + level.error(count))
     inside = _never_rising(missing) <= level.limit
-    low = _first(surely_outside <= level.limit)
-    assert low is not None, "at the plateau itself nothing is surely outside of it"
-    # From there on: a curve that neither rises nor falls may have been inside once before.
+    low = int(np.flatnonzero(surely_outside > level.limit).max(initial=-1)) + 1
+    if low == len(missing):
+        return None, None, None  # its very last epoch is no part of a plateau
     high = _first(perhaps_outside <= level.limit, since=low)
     middle = max(_first(inside) or 0, low)
     middle = middle if high is None else min(middle, high)

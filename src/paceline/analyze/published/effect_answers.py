@@ -79,11 +79,12 @@ def _beyond_four(evidence: Evidence) -> str:
 
 
 def how_much_sooner(evidence: Evidence) -> Verdict:
-    """Training time of the most workers with servers in per cent of one process's, paired by repeat."""
+    """Training time of the most workers with servers in per cent of one process's, paired by repeat; of those that have
+    cores of their own, where any do."""
     with_servers = [point for point in evidence.points if point.point.servers and point.point.ranks > 1]
     if not with_servers:
         return open_still("No run with several workers and a parameter server is finished. Run the study to its end.")
-    many = max(with_servers, key=lambda point: (point.point.train.epochs or 0, point.point.ranks))
+    many = max(with_servers, key=lambda p: (p.point.train.epochs or 0, p.fair, p.point.ranks, p.point.servers))
     epochs = many.point.train.epochs
     alone = [p for p in evidence.points if p.ranks_and_servers == 1 and p.point.train.epochs == epochs]
     percent = time_percent(many, alone[0]) if alone else None

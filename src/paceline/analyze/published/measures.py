@@ -3,6 +3,7 @@
     load_s, epoch_s, total_s           of a point: medians over repeats with their interval
     update_s                           comm-wait + comm-transfer + optimizer, a step's share, likewise (updates.py)
     test_accuracy, test_loss           means over repeats with their standard deviation
+    first_accuracy, trainable          of the first phase: before fine-tuning began
     one_epoch_s, train_accuracy, ...   of the epoch that a row is about, over repeats
     phase_s, phase_test_accuracy       of that epoch, or of the test after the last
     epochs_to_stable                   the first epoch from which validation stays within its noise of its plateau
@@ -23,7 +24,7 @@ from paceline.analyze.published.matching import setting
 from paceline.analyze.published.updates import MEASURE as UPDATE
 from paceline.analyze.study.stats import median_interval, ratio_interval, scaled, spread
 from paceline.records.published import OurCell
-from paceline.records.results import Curve, Effect, Interval, Percent, PointResult, Spread
+from paceline.records.results import Curve, Effect, Interval, Percent, PhaseResult, PointResult, Spread
 from paceline.records.run import Epoch
 from paceline.units import finite
 
@@ -40,6 +41,7 @@ class Looked:
     effect: Effect | None = None
     """The point against that baseline, where the study's design has already compared them."""
     update_s: Interval | None = None
+    """What an update takes there (updates.py); None where its runs do not show it."""
 
 
 def measured(measure: str, column: str, looked: Looked) -> OurCell:
@@ -109,7 +111,8 @@ def _phase_s(looked: Looked) -> _Found:
     """Time of the row's epoch, or of the test after the last."""
     if looked.epoch != 0:
         return _one_epoch_s(looked)
-    return looked.point.phases[-1].test_s if looked.point.phases else None
+    test_s = looked.point.phases[-1].test_s if looked.point.phases else None
+    return test_s or _None("Its runs are from before the test was timed.")
 
 
 def _phase_test_accuracy(looked: Looked) -> _Found:
@@ -137,12 +140,20 @@ def _epochs_to_stable(looked: Looked) -> _Found:
     return Interval(median=stable.epoch, low=stable.low or 1, high=high, n=stable.runs, coverage=STABLE_COVERAGE)
 
 
-def _trainable(looked: Looked) -> _Found:
-    """All parameters, but where a frozen base leaves the head alone to learn."""
-    point = looked.point
-    if point.network.get("base", "frozen" if point.network else "trained") == "frozen":
-        return _None(f"The head alone learns, and a run counts all: paceline models {point.point.model.name} has both.")
-    return point.parameters
+def _of_first_phase(
+    value: Callable[[PhaseResult], _Found], otherwise: Callable[[PointResult], _Found]
+) -> Callable[[Looked], _Found]:
+    """A figure of what was published before fine-tuning began; `otherwise` in results that know of no phases."""
+
+    def figure(looked: Looked) -> _Found:
+        phases = looked.point.phases
+        return value(phases[0]) if phases else otherwise(looked.point)
+
+    return figure
+
+
+def _deviation(accuracy: Spread | None) -> _Found:
+    return _None("One run alone has no spread.") if accuracy is None or accuracy.std is None else accuracy.std
 
 
 def _quotient(own: Spread | None, other: Spread | None) -> _Found:
@@ -190,10 +201,9 @@ _MEASURES: dict[str, Callable[[Looked], _Found]] = {
     "total_s": lambda looked: looked.point.total_s,
     "test_loss": lambda looked: looked.point.test_loss,
     "test_accuracy": lambda looked: looked.point.test_accuracy,
-    "test_accuracy_std": lambda looked: (
-        _None("One run alone has no spread.")
-        if looked.point.test_accuracy is None or looked.point.test_accuracy.std is None
-        else looked.point.test_accuracy.std
+    "first_accuracy": _of_first_phase(lambda phase: phase.test_accuracy, lambda point: point.test_accuracy),
+    "first_accuracy_std": _of_first_phase(
+        lambda phase: _deviation(phase.test_accuracy), lambda point: _deviation(point.test_accuracy)
     ),
     "one_epoch_s": _one_epoch_s,
     "train_accuracy": _of_epoch(lambda epoch: epoch.train_accuracy),
@@ -204,7 +214,7 @@ _MEASURES: dict[str, Callable[[Looked], _Found]] = {
     "final_validation": _last(lambda epoch: epoch.validation_accuracy, _NO_VALIDATION),
     "epochs_to_stable": _epochs_to_stable,
     "parameters": lambda looked: looked.point.parameters,
-    "trainable": _trainable,
+    "trainable": _of_first_phase(lambda phase: phase.trainable, lambda point: None),
     "loss_percent": _percent("loss_pct", lambda own, other: _quotient(own.test_loss, other.test_loss)),
     "accuracy_percent": _percent("accuracy_pct", lambda own, other: _quotient(own.test_accuracy, other.test_accuracy)),
     "time_percent": _percent("time_pct", time_percent),

@@ -1,8 +1,8 @@
 """The median run of a point: its ledger, what its loop cost, what its ranks said to each other.
 
-A figure that only a trace can give is that of one run, the median one: a mean of several runs would
-be the ledger of none. Only ranks that train have a ledger; servers and a coordinator wait for them
-most of the time and would make any mean meaningless.
+A figure that only a trace can give is that of one run, the median one: a mean of several runs would be the ledger of
+none. What an update takes is the exception (published/updates.py). Only ranks that train have a ledger; servers and a
+coordinator wait for them most of the time and would make any mean meaningless.
 """
 
 from __future__ import annotations

@@ -66,6 +66,7 @@ def _phase(runs: Sequence[RunResult], place: int) -> PhaseResult:
         test_accuracy=spread([end.test_accuracy for end in own]),
         test_loss=spread([end.test_loss for end in own]),
         test_s=median_interval(tests) if tests else None,
+        trainable=own[0].trainable,
         gain=Gain(mean=statistics.fmean(gained), low=None, high=None, n=len(gained)) if gained else None,
     )
 

@@ -21,7 +21,8 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 
-from paceline.records.study import Point, Study, TrainSettings, point_label
+from paceline.records.settings import TrainSettings
+from paceline.records.study import Point, Study, point_label
 from paceline.units import counted
 
 HOSTS, RANKS_PER_HOST = "run.hosts", "run.ranks_per_host"

@@ -14,7 +14,7 @@ import torch
 from torch.optim.optimizer import Optimizer
 
 from paceline import catalog
-from paceline.records.study import TrainSettings
+from paceline.records.settings import TrainSettings
 
 _FUSED = {"sgd", "adam", "adamw"}
 _WRAPPED = ("add_param_group", "load_state_dict", "state_dict", "step", "zero_grad")

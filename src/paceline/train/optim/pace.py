@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 
 from paceline.records.rates import rule_factor
-from paceline.records.study import TrainSettings
+from paceline.records.settings import TrainSettings
 
 _RISE_UNTIL, _FALL_UNTIL = 0.45, 0.9
 _LOW, _LAST = 0.1, 0.001

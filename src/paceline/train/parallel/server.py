@@ -21,7 +21,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from paceline.records.study import TrainSettings
+from paceline.records.settings import TrainSettings
 from paceline.train.optim.build import build_optimizer
 from paceline.train.parallel.base import Crew
 from paceline.train.parallel.messages import (

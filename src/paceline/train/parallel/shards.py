@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from paceline.errors import ModelError
-from paceline.records.study import TrainSettings
+from paceline.records.settings import TrainSettings
 from paceline.train.batches import share
 from paceline.train.optim.build import build_optimizer
 

@@ -47,13 +47,17 @@ def test_epochs_to_stable_keep_an_open_end() -> None:
     assert (found.value, found.low, found.high, found.coverage) == (11, 8, None, closed.coverage)
 
 
-def test_a_frozen_base_does_not_count_as_trainable() -> None:
+def test_a_frozen_network_is_compared_as_it_was_published_before_fine_tuning() -> None:
     results = published_samples.results_of("cifar10-nodes-efficientnet")
-    frozen = cell(results, 1, "trainable_params")
-    assert frozen.value is None and frozen.reason.endswith("paceline models efficientnet-lite0 has both.")
-    trained = tuple(replace(point, network={"network": "n", "base": "trained"}) for point in results.points)
-    found = cell(published_samples.with_published(replace(results, points=trained)), 1, "trainable_params")
-    assert found.value == results.points[0].parameters
+    first = results.points[0].phases[0]
+    assert cell(results, 1, "trainable_params").value == first.trainable == 12_810
+    found, whole = cell(results, 1, "test_accuracy"), results.points[0].test_accuracy
+    assert found.value == first.test_accuracy.mean and whole is not None and found.value < whole.mean - 0.005
+    assert cell(results, 1, "test_accuracy_std").value == first.test_accuracy.std
+    before = tuple(replace(point, phases=()) for point in results.points)
+    old = published_samples.with_published(replace(results, points=before))
+    assert cell(old, 1, "test_accuracy").value == whole.mean
+    assert cell(old, 1, "trainable_params").reason == "Not measured."
 
 
 def test_a_resumed_run_is_in_no_time_in_per_cent() -> None:
@@ -139,6 +143,12 @@ def test_epochs_and_the_test_of_a_sequential_study() -> None:
     first, test = cell(results, 0, "train_accuracy"), cell(results, 5, "eval_accuracy")
     assert first.n == 5 and first.std is not None and test.value is not None
     assert "after the last epoch" in cell(results, 0, "eval_accuracy").reason
+    time = cell(results, 5, "time_s")
+    assert time.n == 5 and time.low is not None and time.high is not None and 1.9 <= time.low <= time.high <= 2.1
+    (only,) = results.points
+    before = replace(only, phases=tuple(replace(phase, test_s=None) for phase in only.phases))
+    old = published_samples.with_published(replace(results, points=(before,)))
+    assert cell(old, 5, "time_s").reason == "Its runs are from before the test was timed."
     short = replace(
         results.points[0],
         curves=tuple(replace(curve, epochs=curve.epochs[:3]) for curve in results.points[0].curves),
