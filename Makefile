@@ -24,12 +24,12 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	@touch $@
 
 # What ranks are put to work with besides this machine's own processes, and frameworks whose scripts are tested: a study
-# needs them only where it asks for them.
+# needs them only where it asks for them. What the documentation is made with is among them.
 engines: $(VENV)/engines
 
 $(VENV)/engines: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,mpi,ray,vision,figures,track,docs,frameworks]'
-	@touch $@
+	@touch $@ $(VENV)/docs
 
 # The report is tested in a real browser, launchers on a real SLURM, on Open MPI and on hosts that are network
 # namespaces. Without root on Debian those tests are skipped, with the reason shown.
@@ -52,10 +52,14 @@ types: venv
 faults: venv
 	FAULTS=25 $(BIN)/python -m pytest tests/faults tests/multiproc --timeout 7200
 
-# The documentation as a site that opens from a disk, its search included: site/index.html.
-docs: venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,docs]'
+# The documentation as a site that opens from a disk, its search included: site/index.html. What it is made with is
+# installed once; from then on a build needs no network.
+docs: $(VENV)/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+$(VENV)/docs: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,docs]'
+	@touch $@
 
 # Nothing else may run beside it.
 bench: venv engines

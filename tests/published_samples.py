@@ -40,7 +40,10 @@ STUDIES = (
     "caltech256-gpus",
 )
 """Every shipped study that repeats rows of a published one."""
-ASKED = ("averaging", "transfer-cifar10", "fine-tuning", "large-batch-causes", "large-batch")
+ASKED = (
+    *("averaging", "transfer-cifar10", "fine-tuning", "large-batch-causes", "large-batch"),
+    *("fashion-overfitting", "flowers-overfitting"),
+)
 """Those that answer open questions of one, and repeat no row."""
 OTHERWISE = ("batch-sizes",)
 """Those that repeat rows with another training, to answer a question; they have one size."""

@@ -8,19 +8,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from paceline.analyze.published.beside import beside
+from paceline.analyze.published.updates import asks_for_updates, update_intervals
+from paceline.analyze.run.cpu_time import cpu_times
+from paceline.analyze.run.efficiencies import explained
+from paceline.analyze.run.ledger import rank_lines
+from paceline.analyze.study.results import study_results
+from paceline.analyze.views.picture import MOST_PARTS, picture
 from paceline.errors import FolderError
-
-if TYPE_CHECKING:
-    from paceline.records.anatomy import RunTrace
-    from paceline.records.counters import CpuTimes
-    from paceline.records.picture import Picture
-    from paceline.records.published import PublishedStudy
-    from paceline.records.results import Interval, StudyResults
-    from paceline.records.run import RunResult
-    from paceline.report.model import ReportModel
-    from paceline.studies.collect import Collected, FinishedRun
+from paceline.records.anatomy import RunTrace
+from paceline.records.codec import write_atomically
+from paceline.records.counters import CpuTimes
+from paceline.records.counters_of_run import read_counters
+from paceline.records.folder import StudyFolder
+from paceline.records.picture import Picture
+from paceline.records.published import PublishedStudy
+from paceline.records.results import Interval, StudyResults
+from paceline.records.run import RunResult
+from paceline.report import html, published_rows, rows
+from paceline.report.choice import MOST_DRAWN
+from paceline.report.model import ReportModel, report_model
+from paceline.studies import collect
+from paceline.studies.collect import Collected, FinishedRun
+from paceline.studies.departures import departures
+from paceline.studies.published_tables import published_names, published_study
 
 
 def rebuild(
@@ -34,19 +46,12 @@ def rebuild(
 
     Where the folder cannot be written to, that is said and the results come back all the same.
     """
-    from paceline.analyze.run.efficiencies import explained
-    from paceline.records.codec import write_atomically
-    from paceline.records.folder import StudyFolder
-    from paceline.report import html, published_rows, rows
-    from paceline.report.model import report_model
-    from paceline.studies.collect import collect
-
-    collected = collect(folder)
-    results, pictures, cpu_times = _analyzed(folder, collected, target, margin)
-    results = _with_published(results, collected, cpu_times)
+    collected = collect.collect(folder)
+    results, pictures, used = _analyzed(folder, collected, target, margin)
+    results = _with_published(results, collected, used)
     trees = {point.point_id: point.efficiencies for point in results.points if point.efficiencies}
     lost_to = {point_id: explained(tree) for point_id, tree in trees.items()}
-    model = report_model(results, pictures, cpu_times, lost_to)
+    model = report_model(results, pictures, used, lost_to)
     files = StudyFolder(folder)
     try:
         write_atomically(files.results_csv, rows.csv_bytes(results))
@@ -59,55 +64,42 @@ def rebuild(
     return results, model
 
 
-def _with_published(results: StudyResults, collected: Collected, cpu_times: Mapping[str, CpuTimes]) -> StudyResults:
+def _with_published(results: StudyResults, collected: Collected, used: Mapping[str, CpuTimes]) -> StudyResults:
     """The results with the published study that theirs names, cell by cell."""
-    from paceline.analyze.published.beside import beside
-    from paceline.studies.departures import departures
-    from paceline.studies.published_tables import published_names, published_study
-
     if results.study.published not in published_names():  # of a folder that another version has made
         return results
     published = published_study(results.study.published)
-    found = beside(published, results, cpu_times, _updates(published, collected))
+    found = beside(published, results, used, _updates(published, collected))
     return replace(results, published=replace(found, departures=departures(results.study)))
 
 
 def _updates(published: PublishedStudy, collected: Collected) -> dict[str, Interval]:
     """What an update takes, by point, where a published table asks for it: a look at the spans of every run."""
-    from paceline.analyze.published.updates import asks_for_updates, update_intervals
-    from paceline.studies import collect
-
     if not asks_for_updates(published, collected.study.name):
         return {}
-    by_result = {(run.result.point_id, run.result.run): run for run in collected.runs}
-    results = [run.result for run in collected.runs]
-    return update_intervals(results, lambda result: collect.traces(by_result[result.point_id, result.run]))
+    return update_intervals(
+        [run.result for run in collected.runs], lambda result: collect.traces(collected.run_of(result))
+    )
 
 
 def _analyzed(
     folder: Path, collected: Collected, target: float | None = None, margin: float | None = None
 ) -> tuple[StudyResults, dict[str, Picture], dict[str, CpuTimes]]:
     """The results of a study, and of the points' median runs what is not in them: pictures, and CPU times."""
-    from paceline.analyze.study.results import study_results
-    from paceline.analyze.views.picture import MOST_PARTS
-    from paceline.report.choice import MOST_DRAWN
-    from paceline.studies import collect
-
-    runs = {(run.result.point_id, run.result.run): run for run in collected.runs}
     pictures: dict[str, Picture] = {}
-    cpu_times: dict[str, CpuTimes] = {}
+    used: dict[str, CpuTimes] = {}
     # The points that are drawn share a page, and so its size.
     limit = MOST_PARTS // max(1, min(len(collected.points), MOST_DRAWN))
 
     def traces(result: RunResult) -> RunTrace:
         """The spans of a run, looked at while they are there: those of all points might not fit into memory."""
-        run = runs[result.point_id, result.run]
+        run = collected.run_of(result)
         found = collect.traces(run)
         drawn, times = _looked_into(run, found, limit)
         if drawn is not None:
             pictures[result.point_id] = drawn
         if times is not None:
-            cpu_times[result.point_id] = times
+            used[result.point_id] = times
         return found
 
     results = study_results(
@@ -126,16 +118,11 @@ def _analyzed(
         margin=margin,
         not_run=collected.not_run,
     )
-    return results, pictures, cpu_times
+    return results, pictures, used
 
 
 def _looked_into(run: FinishedRun, found: RunTrace, limit: int) -> tuple[Picture | None, CpuTimes | None]:
     """A run as a picture, and what its processes used."""
-    from paceline.analyze.run.cpu_time import cpu_times
-    from paceline.analyze.run.ledger import rank_lines
-    from paceline.analyze.views.picture import picture
-    from paceline.records.counters_of_run import read_counters
-
     # On a GPU the host's spans show when work was queued, not when it ran.
     lines = rank_lines(found) if run.result.device != "cuda" else ()
     times = cpu_times(

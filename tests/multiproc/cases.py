@@ -147,7 +147,7 @@ def train(rank: int, size: int, *, folder: str, data: str, settings: dict[str, A
         "curves": json.dumps([[e.train_loss, e.train_accuracy, e.validation_loss, e.step] for e in me.epochs]),
         "resumed_from": resumed.step if resumed else None,
         "phases": [(phase.name, phase.steps, phase.test_loss, phase.test_accuracy) for phase in me.phases],
-        "test_s": [phase.test_s for phase in me.phases],
+        "tests_timed": [bool(phase.test_s) for phase in me.phases],
         "trainable": [phase.trainable for phase in me.phases],
         "epochs": [(line.epoch, line.step, line.phase) for line in me.epochs],
         "features_found": me.features and me.features.found,

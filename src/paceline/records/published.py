@@ -112,8 +112,14 @@ class PublishedStudy:
     """What is said about the training."""
     not_given: tuple[str, ...]
     """What is not, and had to be chosen here."""
+    chosen: dict[str, dict[str, str]]
+    """Every shipped study that repeats rows -> what of this concerns it, and what was chosen."""
+    differs: dict[str, tuple[str, ...]]
+    """Shipped study -> what it has otherwise than print, whatever its size; empty where that is nothing."""
     tables: tuple[PublishedTable, ...]
     questions: tuple[Question, ...]
+    stand_ins: dict[str, str] = field(default_factory=dict)
+    """Data set of ours -> what is to be said of accuracies on it, where the published one is another."""
     leads: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Shipped study -> the questions whose answers, in this order, answer its own; TIME is what its times say."""
     asked_alone: tuple[str, ...] = ()

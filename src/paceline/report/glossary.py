@@ -33,6 +33,7 @@ _FORMULAS = {
     "effective speed-up": "speed-up × statistical efficiency",
     "sample efficiency": "1 ÷ (1 + batch ÷ noise scale)",
     "rank-hours": "ranks × time to the target in hours",
+    "% of the baseline": "median ÷ median of the baseline × 100",
     "exposed": "time of communication without computation ÷ time of the timed epochs",
     "global": "computation scaling × load balance × serialisation × transfer",
     "algbw": "payload ÷ median transfer",
@@ -75,13 +76,13 @@ _TEXTS = {
     "load time": "Until the data set was ready, the most of any rank.",
     "read per rank": "Bytes of the data set that a rank read, the most of any.",
     "time in the queue": "From handing the job in to its start.",
-    "staleness": "Updates that a rank's parameters were behind, at most.",
+    "staleness": "Steps of the slowest rank that were missing from the parameters behind a gradient, at most.",
     "payload": "Bytes that a rank gives or takes in a message, at its own end.",
     "messages per step": "Messages with a payload that a rank takes part in, per step in the timed epochs.",
     "messages per epoch": "As many of them as an epoch has steps for.",
     "payload per step": "Payload of the messages that a rank takes part in, per step in the timed epochs.",
     "payload per epoch": "The same for all steps of an epoch.",
-    "memory of a rank": "Most that was ever resident, of the process that had most.",
+    "memory of a rank": "Most that was ever resident, of the process that had most, servers included.",
     "GPU memory of a rank": "Most that torch ever held on the GPUs of a rank, of the rank that had most.",
     "real": "Time from the launch of the run to its end.",
     "user": "CPU time of all threads of all processes in their own code, added up: over real where several cores work.",
@@ -128,7 +129,7 @@ def meanings(headings: Iterable[str], definitions: Iterable[Fact] = ()) -> tuple
     own = {fact.label: fact.text for fact in definitions}
     found: dict[str, Meaning] = {}
     for heading in headings:
-        # A column and a key of one table may have the same term: then the column is known by its unit, too.
+        # A heading with its unit may mean another thing than its term alone, a key or a figure of other tables.
         term = heading if heading in own else term_of(heading)
         text = own.get(term) or _TEXTS.get(term)
         if text:

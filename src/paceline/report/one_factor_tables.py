@@ -10,12 +10,17 @@ from paceline.report.tables import NONE, Cell, Table, factor_heading, interval_c
 from paceline.units import percent_text
 
 DIGITS = 4
+_MEANINGS = {
+    "loss_pct": "Median loss on the test set after the last epoch, in % of the baseline's: below 100 is better.",
+    "accuracy_pct": "Median accuracy on the test set after the last epoch, in % of the baseline's, not in points.",
+    "time_pct": "Median training time in % of the baseline's: below 100 is faster.",
+}
+"""Fields of an effect -> what their columns mean, which is not what the same words mean without a per cent sign."""
 
 
 def effects_table(results: StudyResults) -> Table:
     """One row per value of every factor: loss, accuracy and time in % of the baseline, and which effects are real."""
-    effects = results.effects
-    shown = [name for name in FIGURES if any(getattr(effect, name) for effect in effects)]
+    effects, shown = results.effects, _shown(results)
     rows = [
         (
             Cell(factor_heading(effect.factor)),
@@ -27,7 +32,7 @@ def effects_table(results: StudyResults) -> Table:
     ]
     return Table(
         caption="In % of the baseline, which has the first value of every factor",
-        columns=("factor", "value", *(f"{FIGURES[name]} (%)" for name in shown), "real effect"),
+        columns=("factor", "value", *(_heading(name) for name in shown), "real effect"),
         rows=tuple(rows),
         footnotes=(*_notes(effects), *_unsound(results)) if rows else (),
         keys=2,
@@ -50,7 +55,14 @@ def definitions(results: StudyResults) -> tuple[Fact, ...]:
     if not results.effects:
         return ()
     return (
-        Fact("% of the baseline", "The figure over that of the point with the first value of every factor, × 100."),
+        Fact("factor", "The one setting that is changed; all others are as at the baseline."),
+        Fact("value", "What the factor is set to; its first value is the baseline's."),
+        Fact(
+            "% of the baseline",
+            "The median over repeats against that of the point with the first value of every factor; its interval is "
+            "that of the ratios within each repeat.",
+        ),
+        *(Fact(_heading(name), _MEANINGS[name]) for name in _shown(results)),
         Fact("training time", "Of all epochs of a run, evaluation left out; of a script, of whole runs."),
         Fact(
             "real effect",
@@ -58,6 +70,15 @@ def definitions(results: StudyResults) -> tuple[Fact, ...]:
             "Holm's method for all rows, where the interval leaves out 100 as well.",
         ),
     )
+
+
+def _shown(results: StudyResults) -> list[str]:
+    """The figures that an effect is known on."""
+    return [name for name in FIGURES if any(getattr(effect, name) for effect in results.effects)]
+
+
+def _heading(name: str) -> str:
+    return f"{FIGURES[name]} (%)"
 
 
 def _cell(percent: Percent | None) -> Cell:

@@ -13,13 +13,16 @@ from paceline.records.published import (
     Answer,
     Beside,
     OurCell,
+    PublishedColumn,
     PublishedRow,
+    PublishedStudy,
     PublishedTable,
     RowBeside,
     TableBeside,
 )
 from paceline.records.results import StudyResults
 from paceline.report.facts import Fact
+from paceline.report.phrases import listed
 from paceline.report.published_glossary import heading, table_meanings
 from paceline.report.published_notes import Notes, further_epochs, notes_of
 from paceline.report.tables import NONE, Cell, Table
@@ -77,17 +80,26 @@ def _about(beside: Beside, results: StudyResults) -> tuple[Fact, ...]:
         Fact("Published with", f"{published.hardware}; {published.software}; {published.settings}."),
         Fact("Here with", f"{here}." if here else ""),
         Fact("What differs", _differs(beside, results)),
-        Fact("Not given in print, chosen here", "; ".join(published.not_given) + "." if published.not_given else ""),
+        _not_given(published, results.study.name),
     ]
     return tuple(fact for fact in facts if fact.text)
 
 
+def _not_given(published: PublishedStudy, study: str) -> Fact:
+    """What print leaves open, with what was chosen for it where the study is a shipped one that repeats rows."""
+    chosen = [f"{item}: {choice}" for item, choice in published.chosen.get(study, {}).items()]
+    label = "Not given in print, chosen here" if chosen else "Not given in print"
+    return Fact(label, f"{'; '.join(chosen or published.not_given)}.")
+
+
 def _differs(beside: Beside, results: StudyResults) -> str:
-    """Hardware, size and what was overridden, in a sentence or two."""
+    """Hardware, settings of the study, size and what was overridden, a sentence each."""
+    standing = beside.published.differs.get(results.study.name, ())
     smaller = [f"{path} {_setting(results, path)} ({was or 'all'})" for path, was in results.study.full.items()]
     changed = [f"{path} {here or 'open'} ({there or 'open'})" for path, (here, there) in beside.departures.items()]
     said = [
         "Hardware and software are others, so times are to be read within our own rows, not against print.",
+        f"Other than in print, the study has {'; '.join(standing)}." if standing else "",
         f"At the small size, with the full one's in brackets: {', '.join(smaller)}." if smaller else "",
         f"Changed for this run, with what the study has in brackets: {', '.join(changed)}." if changed else "",
     ]
@@ -196,17 +208,27 @@ def own_text(cell: OurCell, unit: str) -> str:
 
 
 def _around(found: TableBeside) -> list[str]:
-    """What brackets and ± mean, where there are any."""
+    """What brackets and ± mean, where there are any; of which columns, where not all brackets mean the same."""
     cells = [cell for row in found.rows for cell in row.cells if cell.value is not None]
-    spans = [cell for cell in cells if cell.low is not None and cell.low != cell.high]
-    notes = []
-    if spans:
-        ranged = any(cell.coverage is None for cell in spans)
-        few = "[ ] is the range of the repeats: fewer than five give no interval."
-        notes.append(few if ranged else "[ ] is an interval for the median over repeats.")
+    meant: dict[str, list[str]] = {}
+    for column in found.table.columns:
+        spans = [c for c in cells if c.column == column.name and c.low is not None and c.low != c.high]
+        if spans:
+            meant.setdefault(_bracket(column, spans), []).append(column.heading)
+    notes = [f"[ ]{f' beside {listed(at)}' if len(meant) > 1 else ''} is {what}." for what, at in meant.items()]
     if any(cell.std is not None for cell in cells):
         notes.append("± is the standard deviation over repeats.")
     return [" ".join(notes)] if notes else []
+
+
+def _bracket(column: PublishedColumn, spans: Sequence[OurCell]) -> str:
+    """What the brackets of a column are."""
+    if column.measure == "epochs_to_stable":
+        return "an interval for the first stable epoch that holds nine times in ten"
+    ratio, ranged = column.measure.endswith("_percent"), any(cell.coverage is None for cell in spans)
+    if ranged:
+        return f"the range of the {'ratios within ' if ratio else ''}repeats: fewer than five give no interval"
+    return f"an interval {'of the ratio within' if ratio else 'for the median over'} repeats"
 
 
 def _answer(answer: Answer) -> ShownAnswer:
@@ -214,6 +236,7 @@ def _answer(answer: Answer) -> ShownAnswer:
         name=answer.question.name,
         question=answer.question.text,
         answered=answer.answered,
-        verdict=answer.verdict if answer.answered else f"Not answered yet. {answer.verdict}",
+        # What another study answers is only not answered here: which one, its verdict says.
+        verdict=answer.verdict if answer.answered or answer.command else f"Not answered yet. {answer.verdict}",
         command=answer.command,
     )

@@ -1,8 +1,8 @@
 """What has to be said of our figures beside printed ones, of a cell where it holds for that alone, else of its row.
 
 emulated       more threads than cores, or hosts of one machine: of the points that a row's cells come from
-stands in      a network in place of the printed one, where the row takes either
-fine-tuning    epochs of a second phase, which a printed number of epochs may have in it
+stands in      a network in place of the printed one, where the row takes either; a data set, of accuracies on it
+fine-tuning    a second phase, which a printed number of epochs, or a printed time, may have in it or not
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from paceline.records.published import OurCell, PublishedColumn, PublishedRow, PublishedTable, RowBeside
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.study import factor_value
+from paceline.units import counted
 
-_EPOCHS = "setting:train.epochs"
+_EPOCHS, _WHOLE = "setting:train.epochs", "total_s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +31,9 @@ def notes_of(table: PublishedTable, printed: PublishedRow, ours: RowBeside, resu
     """All that is to be said of a row; what all of its figures have in common is said once, of the row."""
     points = {point.point_id: point for point in results.points}
     columns = {column.name: column for column in table.columns}
+    stand_ins = results.published.published.stand_ins if results.published else {}
     found = {
-        cell.column: _of_cell(columns[cell.column], points[cell.point_id])
+        cell.column: _of_cell(columns[cell.column], points[cell.point_id], stand_ins)
         for cell in ours.cells
         if cell.point_id in points and not cell.reason
     }
@@ -51,11 +53,14 @@ def further_epochs(column: PublishedColumn, cell: OurCell, results: StudyResults
     return next((point.point.finetune.epochs for point in results.points if point.point_id == cell.point_id), 0)
 
 
-def _of_cell(column: PublishedColumn, point: PointResult) -> list[str]:
+def _of_cell(column: PublishedColumn, point: PointResult, stand_ins: Mapping[str, str]) -> list[str]:
     notes = ["Emulated: more threads than cores."] if point.oversubscribed else []
     notes += ["Emulated: hosts of one machine."] if point.emulated else []
-    if column.measure == _EPOCHS and point.point.finetune.epochs:
-        notes.append("Epochs with the base frozen, then of fine-tuning.")
+    if tuned := point.point.finetune.epochs:
+        notes += ["Epochs with the base frozen, then of fine-tuning."] if column.measure == _EPOCHS else []
+        notes += [f"With {counted(tuned, 'epoch')} of fine-tuning."] if column.measure == _WHOLE else []
+    if column.unit == "fraction" and (note := stand_ins.get(point.point.data.dataset)):
+        notes.append(note)
     return notes
 
 

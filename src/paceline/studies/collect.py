@@ -48,6 +48,11 @@ class Collected:
     not_run: tuple[NotRun, ...] = ()
     """Points that were left out when it was run, and why."""
 
+    def run_of(self, result: RunResult) -> FinishedRun:
+        """The run that a result is of."""
+        named = (result.point_id, result.run)
+        return next(run for run in self.runs if (run.result.point_id, run.result.run) == named)
+
 
 def collect(folder: Path) -> Collected:
     """The study in a folder, as far as it has come; FolderError where there is none."""

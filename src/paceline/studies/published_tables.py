@@ -13,8 +13,16 @@ A key says which row it is; what else is in it says how the row finds its point:
     baseline = "epochs"                   rows are in per cent of one of them, for each value of that key
     shown = { ... }                       how a long value is shown
 
+`repeated_by` are our studies that have rows of the tables, `asked_alone` those that answer questions and have none.
+
+    differs = ["64 ranks"]                what all that repeat rows have otherwise than print; empty for nothing
+    [differs] mnist-mpi = [...]           the same of one study
+    [chosen] repeats = "5"                what print does not give, and what was chosen in all that repeat rows
+    repeats = { mnist-mpi = "5" }         or in some; a study that is left out is not concerned
+    [stand_ins] fruits = "..."            what is said of accuracies on a data set that is not the published one
+
 `[leads]` says which answers a study's report opens with, in order: those to its own question. `time` stands for what
-its times say. `asked_alone` are studies that answer questions and have no rows.
+its times say.
 """
 
 from __future__ import annotations
@@ -49,18 +57,26 @@ def published_names() -> tuple[str, ...]:
 def published_study(name: str) -> PublishedStudy:
     """What one of them measured."""
     said = tomllib.loads((_files() / f"{name}.toml").read_text(encoding="utf-8"))
+    studies, asked_alone = tuple(said.pop("repeated_by")), tuple(said.pop("asked_alone", ()))
+    choices = {item: _by_study(choice, studies) for item, choice in said.pop("chosen").items()}
+    differs = _by_study(said.pop("differs"), studies, asked_alone)
     return PublishedStudy(
-        name=said["name"],
-        title=said["title"],
-        hardware=said["hardware"],
-        software=said["software"],
-        settings=said["settings"],
-        not_given=tuple(said["not_given"]),
-        tables=tuple(_table(table) for table in said["tables"]),
-        questions=tuple(_question(question) for question in said["questions"]),
-        leads={study: tuple(names) for study, names in said.get("leads", {}).items()},
-        asked_alone=tuple(said.get("asked_alone", ())),
+        not_given=tuple(choices),
+        chosen={study: {item: own[study] for item, own in choices.items() if study in own} for study in studies},
+        differs={study: tuple(phrases) for study, phrases in differs.items()},
+        tables=tuple(_table(table) for table in said.pop("tables")),
+        questions=tuple(_question(question) for question in said.pop("questions")),
+        leads={study: tuple(names) for study, names in said.pop("leads", {}).items()},
+        asked_alone=asked_alone,
+        **said,  # what is a field as it stands; anything else is refused
     )
+
+
+def _by_study(said: Any, studies: Sequence[str], others: Sequence[str] = ()) -> Mapping[str, Any]:
+    """Study -> what is said of it, by its name or of all `studies` at once."""
+    own: Mapping[str, Any] = said if isinstance(said, Mapping) else dict.fromkeys(studies, said)
+    assert own.keys() <= {*studies, *others}, f"studies that it does not have: {own.keys() - {*studies, *others}}"
+    return own
 
 
 def _files() -> Traversable:

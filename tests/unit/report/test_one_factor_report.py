@@ -9,6 +9,7 @@ from dataclasses import replace
 import report_samples
 import series_samples
 from paceline.report.figures import figures, main_figure
+from paceline.report.glossary import meanings
 from paceline.report.html import render
 from paceline.report.json_view import json_object
 from paceline.report.model import report_model
@@ -30,6 +31,18 @@ def test_the_table_has_every_value_and_says_which_effects_are_real() -> None:
     assert [cell.figure for cell in rows["layers", "1"][2:]] == ["100.0", "100.0", "100.0", "baseline"]
     assert rows["neurons", "128"][4].beside.startswith("[")
     assert table.footnotes == ("[ ] is an interval of the ratio within repeats that holds with 93.8 % confidence.",)
+
+
+def test_columns_in_per_cent_have_meanings_of_their_own() -> None:
+    model = report_model(series_samples.one_at_a_time())
+    known = {meaning.term: meaning.text for meaning in meanings(model.effects.columns, model.definitions)}
+    assert set(known) == set(model.effects.columns)
+    shares = [text for term, text in known.items() if term.endswith("(%)")]
+    assert len(shares) == 3 and all("in % of the baseline's" in text and "Median" in text for text in shares)
+    (whole,) = meanings(("% of the baseline",), model.definitions)
+    assert "ratios within each repeat" in whole.text and whole.formula == "median ÷ median of the baseline × 100"
+    (absolute,) = meanings(("test accuracy",), model.definitions)
+    assert "standard deviation" in absolute.text, "of the other tables"
 
 
 def test_verdict_and_remarks_name_what_is_real_and_what_is_not() -> None:

@@ -10,13 +10,13 @@ import pytest
 
 import published_samples
 import report_samples
-from paceline.records.published import OurCell
+from paceline.records.published import OurCell, RowBeside, TableBeside
 from paceline.records.results import StudyResults
 from paceline.report import html, text
 from paceline.report.glossary import meanings
 from paceline.report.json_view import json_object
 from paceline.report.model import report_model
-from paceline.report.published import own_text, shown_published
+from paceline.report.published import _around, own_text, shown_published
 from paceline.report.published_glossary import _KEYS, _MEASURES, heading, table_meanings
 from paceline.report.published_html import published_html
 from paceline.report.published_rows import published_csv
@@ -88,6 +88,51 @@ def test_epochs_of_fine_tuning_stand_beside_those_before_it() -> None:
     assert "b: Epochs with the base frozen, then of fine-tuning." in table.footnotes
 
 
+def test_data_that_stand_in_for_others_are_named_at_the_accuracies() -> None:
+    table = shown_published(published_samples.usual("fruits-gpus")).tables[0]
+    accuracy = table.columns.index("validation accuracy")
+    assert {row[accuracy].beside[-2:] for row in table.rows} == {" d"}
+    assert "d: Fruits-360 stands in for fresh and rotten fruit." in table.footnotes
+    other = shown_published(published_samples.results_of("fruits-gpus", overrides=["data.dataset=flowers"])).tables[0]
+    assert not any("stands in" in note for note in other.footnotes)
+
+
+JOB = OurCell(column="job_s", value=8.0, low=7.9, high=8.1, coverage=0.94, n=5)
+STABLE = OurCell(column="epochs_to_stable_by_eye", value=11, low=10.0, coverage=0.9, n=5)
+STABLE_WORDS = "is an interval for the first stable epoch that holds nine times in ten."
+RATIO = OurCell(column="time_pct", value=110.0, low=101.0, high=112.0, coverage=0.94, n=5)
+
+
+@pytest.mark.parametrize(
+    ("study", "cells", "expected"),
+    [
+        (
+            "caltech256-gpus",
+            (JOB, replace(JOB, column="epoch_s"), STABLE),
+            "[ ] beside job and epoch is an interval for the median over repeats. "
+            f"[ ] beside epochs to stable {STABLE_WORDS}",
+        ),
+        (
+            "caltech256-gpus",
+            (replace(JOB, coverage=None), STABLE),
+            "[ ] beside job is the range of the repeats: fewer than five give no interval. "
+            f"[ ] beside epochs to stable {STABLE_WORDS}",
+        ),
+        ("caltech256-gpus", (STABLE,), f"[ ] {STABLE_WORDS}"),
+        ("caltech256-gpus", (JOB,), "[ ] is an interval for the median over repeats."),
+        ("fashion-parameters", (RATIO,), "[ ] is an interval of the ratio within repeats."),
+        (
+            "fashion-parameters",
+            (replace(RATIO, coverage=None),),
+            "[ ] is the range of the ratios within repeats: fewer than five give no interval.",
+        ),
+    ],
+)
+def test_brackets_are_called_what_they_are(study: str, cells: tuple[OurCell, ...], expected: str) -> None:
+    found = TableBeside(table=published_study(study).tables[0], rows=(RowBeside(cells=cells),))
+    assert _around(found) == [expected]
+
+
 @pytest.mark.parametrize("name", published_names())
 def test_every_column_of_a_published_table_has_a_meaning_of_its_own(name: str) -> None:
     for table in published_study(name).tables:
@@ -129,7 +174,30 @@ def test_what_differs_is_said() -> None:
     about = {fact.label: fact.text for fact in shown_published(published_samples.usual("mnist-mpi")).about}
     assert "train.epochs 3 (5)" in about["What differs"] and "data.train_samples 12800 (all)" in about["What differs"]
     assert "two sockets" in about["Published with"] and "2 cores" in about["Here with"]
-    assert "dropout" in about["Not given in print, chosen here"]
+    assert about["Not given in print, chosen here"].startswith("rate of the dropout: 0.25; ")
+
+
+@pytest.mark.parametrize("name", [*published_samples.STUDIES, *published_samples.ASKED, *published_samples.OTHERWISE])
+def test_what_a_study_has_otherwise_and_what_it_chose_is_said_of_it_alone(name: str) -> None:
+    results = published_samples.usual(name)
+    assert results.published is not None
+    published = results.published.published
+    about = {fact.label: fact.text for fact in report_model(results).published.about}
+    phrases = {phrase for own in published.differs.values() for phrase in own}
+    assert {phrase for phrase in phrases if phrase in about["What differs"]} == set(published.differs[name])
+    assert ("Other than in print, the study has " in about["What differs"]) == bool(published.differs[name])
+    if name in published_samples.ASKED:
+        assert about["Not given in print"] == f"{'; '.join(published.not_given)}."
+    else:
+        chosen = "; ".join(f"{item}: {choice}" for item, choice in published.chosen[name].items())
+        assert about["Not given in print, chosen here"] == f"{chosen}."
+
+
+def test_of_a_study_of_ones_own_no_choice_is_claimed() -> None:
+    results = published_samples.usual("fruits-gpus")
+    own = shown_published(replace(results, study=replace(results.study, name="my-fruit")))
+    about = {fact.label: fact.text for fact in own.about}
+    assert "Fruits-360" not in about["What differs"] and "EfficientNet" not in about["Not given in print"]
 
 
 def test_what_was_overridden_is_said_too() -> None:

@@ -72,10 +72,11 @@ def test_every_figure_of_a_table_has_a_meaning(name: str) -> None:
     varied = {path.split(".", 1)[1].replace("_", " ") for path in results.study.vary}
     series = ", ".join(path.split(".", 1)[1].replace("_", " ") for path in results.study.vary) or "series"
     tables = (model.figures, model.extras, model.learning, model.accuracies, model.phases, model.ledger)
-    shown = [table for table in (*tables, *(part.table for part in model.side_by_side)) if table.rows]
-    for table in shown:
+    tables += (model.effects, model.laws.table, *(part.table for part in model.side_by_side))
+    for table in (table for table in tables if table.rows):
         known = {meaning.term for meaning in meanings(table.columns, model.definitions)}
-        assert {term_of(column) for column in table.columns} - known <= varied | {series, "against", "repeats"}, table
+        unknown = {term_of(column) for column in table.columns if not {column, term_of(column)} & known}
+        assert unknown <= varied | {series, "against", "repeats"}, table
     for figure in figures(model).values():
         assert meanings(figure.terms, model.definitions), figure.name
 

@@ -24,6 +24,16 @@ def test_a_fast_rank_is_held_until_the_slowest_gives():
     assert pacing.counts == (2, 1, 2)
 
 
+def test_parameters_that_were_pulled_lack_nothing_that_has_come_meanwhile():
+    """At the end of an epoch all wait for all, and take over the same parameters."""
+    pacing = Pacing(2, 2)
+    assert [pacing.gave(rank) for rank in (0, 1)] == [[0], [1]]
+    for rank in (0, 1):
+        pacing.pulled(rank)
+    assert pacing.gave(0) == [0]
+    assert pacing.counts == (3,)
+
+
 def test_one_rank_is_never_held():
     pacing = Pacing(1, 0)
     assert [pacing.gave(0) for _ in range(5)] == [[0]] * 5

@@ -206,6 +206,7 @@ class AsynchronousServer(Server):
                     self.shard.step(self._gradient(rank), self._rate(rank) / self._crew.size)
                 answered = self._pacing.gave(rank)
             elif ask == Ask.PULL:
+                self._pacing.pulled(rank)
                 answered = [rank]
             else:
                 self._serve_rank_0(ask)

@@ -31,6 +31,10 @@ class Pacing:
         """How many gradients were stale by 0, 1, 2, ... steps."""
         return tuple(self._counts.get(steps, 0) for steps in range(max(self._counts, default=-1) + 1))
 
+    def pulled(self, rank: int) -> None:
+        """Note that a rank took over the parameters as they are, without giving a gradient for them."""
+        self._lacking[rank] = self._given[rank] - self.steps
+
     def gave(self, rank: int) -> list[int]:
         """Count a gradient; the ranks that may go on now, in the order in which they have waited."""
         stale = self._lacking[rank]
@@ -40,5 +44,5 @@ class Pacing:
         released = [held for held in self._held if self._given[held] - self.steps <= self._bound]
         for held in released:
             self._held.remove(held)
-            self._lacking[held] = self._given[held] - self.steps
+            self.pulled(held)
         return released

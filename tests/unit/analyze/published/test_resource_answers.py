@@ -13,12 +13,12 @@ from published_samples import answer, cpu_times
 
 
 def test_got_what_was_asked() -> None:
-    """Only where a GPU was asked for and missing do the runs show whether one is told."""
+    """Only where a GPU was asked for and missing do runs, which then have to be forced, show whether one is told."""
 
     def found(device: str, given: str, complaint: str = "") -> Answer:
         results = published_samples.results_of("cifar10-nodes", overrides=[f"run.device={device}"])
         assert results.machine is not None
-        said = Complaint(name=complaint, severity="warning", what="Rank 1 has none.", right="", next="")
+        said = Complaint(name=complaint, severity="fatal", what="Rank 1 has none.", right="", next="")
         machine = replace(results.machine, devices=(given,) * 2, complaints=(said,) if complaint else ())
         return answer(published_samples.with_published(replace(results, machine=machine)), "got-what-was-asked")
 
