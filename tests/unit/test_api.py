@@ -142,7 +142,7 @@ def test_a_folder_that_cannot_be_written_to_is_still_read(
     def refuse(path: Path, data: bytes) -> None:
         raise FolderError(f"{path.parent} cannot be written to (Read-only file system).")
 
-    monkeypatch.setattr("paceline.records.codec.write_atomically", refuse)
+    monkeypatch.setattr("paceline.rebuild.write_atomically", refuse)
     (finished.folder / "report.html").unlink()
     results = api.open_results(finished.folder)
     assert results.points == finished.points
