@@ -148,6 +148,14 @@ def test_without_a_bound_it_would_be_exceeded(pool, digits, tmp_path):
         assert len(counts) - 1 > 3
 
 
+def test_parameters_that_all_pull_at_the_end_of_an_epoch_are_not_stale(pool, digits, tmp_path):
+    """Epochs of one step: whoever is ahead when it gives a gradient has pulled with the others before the next."""
+    told = {"strategy": ASYNC, "data": {"train_samples": 64}, "train": {"epochs": 5, "batch_global": 64}}
+    crew = Crewed(pool, 3, 2, staleness=3)
+    crew.run("train", folder=str(tmp_path), data=digits, settings=gate.with_model(tmp_path, gate.SMALL, told))
+    assert [server["staleness"] for server in crew.others[:-1]] == [(3 * 5,)] * 2
+
+
 @pytest.mark.parametrize("strategy", [SYNC, ASYNC])
 def test_no_byte_goes_from_rank_to_rank(pool, digits, tmp_path, strategy):
     """As the traces of all processes show, batch normalisation and checkpoints included."""
