@@ -318,6 +318,26 @@ def _collectives(rank: int, size: int) -> list[list[float]]:
         dist.recv(value, src=0)
         results.append(value.tolist())
     dist.barrier()
+    return results + _lopsided(rank, size)
+
+
+def _lopsided(rank: int, size: int) -> list[list[float]]:
+    """Collectives in which ranks differ in what they pass, and those without an ordinary result."""
+    mine, results = torch.arange(3, dtype=torch.float32) + rank, []
+    parts = [torch.empty(3) for _ in range(size)] if rank == size - 1 else None
+    dist.gather(mine, parts, dst=size - 1)
+    results.append([] if parts is None else torch.cat(parts).tolist())
+    objects: list[Any] | None = [None] * size if rank == 0 else None
+    dist.gather_object([float(rank)], objects, dst=0)
+    results.append([] if objects is None else [value for (value,) in objects])
+    part = torch.empty(3)
+    dist.scatter(part, [mine + place for place in range(size)] if rank == 0 else None, src=0)
+    results.append(part.tolist())
+    dist.monitored_barrier()
+    places, values = torch.tensor([[rank, size]]), torch.tensor([1.0, 2.0])
+    sparse = torch.sparse_coo_tensor(places, values, (size + 1,), check_invariants=True)
+    dist.all_reduce(sparse)
+    results.append(sparse.to_dense().tolist())
     return results
 
 

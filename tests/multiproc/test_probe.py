@@ -89,6 +89,8 @@ def test_results_are_the_same_with_and_without(groups, tmp_path, size):
         assert answer["equal"]
         expected = ["allreduce_"] * 3 + ["broadcast_", "reduce_", "allgather_", "_allgather_base_", "allreduce_"]
         expected += {0: ["send"], 1: ["recv_"]}.get(rank, []) + ["barrier"]
+        gathers_objects = ["allgather_", "gather_"]  # first how long each is
+        expected += ["gather_", *gathers_objects, "scatter_", "monitored_barrier_", "allreduce_"]
         assert answer["seen"] == expected
 
 

@@ -1,4 +1,4 @@
-"""Lightning as its documentation shows it: a module with training_step, a Trainer, fit; 6 steps of 16 on each rank."""
+"""Lightning as its documentation shows it: module, data module, Trainer, fit; 6 steps of 16 on each rank."""
 
 import sys
 import warnings
@@ -28,6 +28,14 @@ class AutoEncoder(lightning.LightningModule):
         return torch.optim.Adam(self.parameters(), lr=1e-3)
 
 
+class Noise(lightning.LightningDataModule):
+    def prepare_data(self) -> None:
+        """One rank prepares while the others wait: Lightning has them meet at a monitored barrier."""
+
+    def train_dataloader(self):
+        return DataLoader(TensorDataset(torch.randn(96 * devices, 64)), batch_size=16)
+
+
 warnings.simplefilter("ignore")
 devices = int(sys.argv[1])
 lightning.seed_everything(1)
@@ -42,5 +50,5 @@ trainer = lightning.Trainer(
     enable_progress_bar=False,
     enable_model_summary=False,
 )
-trainer.fit(model, DataLoader(TensorDataset(torch.randn(96 * devices, 64)), batch_size=16))
+trainer.fit(model, Noise())
 print(f"checksum {sum(p.double().sum() for p in model.parameters()).item()!r}", flush=True)

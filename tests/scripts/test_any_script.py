@@ -228,6 +228,12 @@ def test_compiled_models_stay_whole(ranks, how):
     assert "torch.compile" in ran.outcome().found
 
 
+def test_a_distributed_checkpoint_is_saved_and_loaded(ranks, tmp_path):
+    ran = ranks("distributed_checkpoint", str(tmp_path / "probed"), size=2)
+    plain = ranks("distributed_checkpoint", str(tmp_path / "plain"), size=2, probed=False)
+    assert (ran.codes, ran.checksums) == ([0, 0], plain.checksums), ran.outputs
+
+
 def test_exit_codes_are_the_scripts_own(ranks):
     ran = ranks("endings", "exits")
     assert ran.codes == [3] and ran.outcome().exit_code == 3 and ran.outcome().error is None

@@ -55,7 +55,13 @@ _POINT_TO_POINT = {"send": "dst", "recv_": "src", "recv_any_source_": None}
 # collective that one rank gives or takes -> the argument that names it
 _ROOTED = dict.fromkeys(("broadcast_", "reduce_", "gather_", "scatter_"), "root_rank")
 _MOST_UNTOLD = 64
-_CPU, _CUDA = torch._C.DispatchKey.CPU, torch._C.DispatchKey.CUDA
+# (on a CPU, sparse) -> the dispatch key whose kernel carries out the call
+_DEVICE_KEYS = {
+    (True, False): torch._C.DispatchKey.CPU,
+    (True, True): torch._C.DispatchKey.SparseCPU,
+    (False, False): torch._C.DispatchKey.CUDA,
+    (False, True): torch._C.DispatchKey.SparseCUDA,
+}
 
 
 def watch_collectives(recorder: Recorder, untold: Untold | None = None) -> torch.library.Library:
@@ -137,11 +143,12 @@ def _watched(recorder: Recorder, groups: Groups, operation: str, untold: Untold 
         group = ProcessGroup.unbox(arguments[group_at]).group_name
         members = groups.members(group)
         peer = -1 if peer_at is None else members[arguments[peer_at]]
-        on_cpu = not _first_tensor(arguments[0]).is_cuda
+        tensor = _first_tensor(arguments)
+        on_cpu, sparse = (True, False) if tensor is None else (not tensor.is_cuda, tensor.is_sparse)
         number = recorder.message(
             operation, payload_bytes, group, symmetric=symmetric, peer=peer, dtype=dtype, ends=on_cpu
         )
-        result = overload._op_dk(_CPU if on_cpu else _CUDA, *arguments)
+        result = overload._op_dk(_DEVICE_KEYS[on_cpu, sparse], *arguments)
         if on_cpu:
             _when_over(_work(result), recorder, number, untold)
         return result
@@ -149,13 +156,18 @@ def _watched(recorder: Recorder, groups: Groups, operation: str, untold: Untold 
     return call
 
 
-def _work(result: Any) -> Work:
-    """The handle of the message, in what its operator returned: alone, or after tensors."""
-    return Work.unbox(result[-1] if isinstance(result, tuple) else result)
+def _work(result: Any) -> Work | None:
+    """The handle of the message, in what its operator returned: alone, or after tensors; None where there is none."""
+    if isinstance(result, tuple):
+        result = result[-1] if result else None
+    return None if result is None else Work.unbox(result)
 
 
-def _when_over(work: Work, recorder: Recorder, number: int, untold: Untold | None) -> None:
+def _when_over(work: Work | None, recorder: Recorder, number: int, untold: Untold | None) -> None:
     """Have it recorded when a message is over; where its Work cannot say, when it was waited for, if at all."""
+    if work is None:  # a monitored barrier: it returns when all have arrived
+        recorder.completed(number)
+        return
     try:
         future = work.get_future()
     except RuntimeError:
@@ -187,11 +199,14 @@ def _stay_known() -> None:
         ctypes.pythonapi.PyGILState_Ensure()  # never released: the state ends with the process
 
 
-def _first_tensor(value: Any) -> torch.Tensor:
-    """The first one in `value`: its device decides which kernel is called."""
-    while isinstance(value, (list, tuple)):
-        value = value[0]
-    return value
+def _first_tensor(value: Any) -> torch.Tensor | None:
+    """The first one in `value`: its device and layout decide which kernel is called.
+
+    Lists may be empty: a rank that is not the destination of a gather has nothing to receive into.
+    """
+    if isinstance(value, (list, tuple)):
+        return next((found for each in value if (found := _first_tensor(each)) is not None), None)
+    return value if isinstance(value, torch.Tensor) else None
 
 
 def _payload(value: Any) -> tuple[int, str | None]:
@@ -201,6 +216,8 @@ def _payload(value: Any) -> tuple[int, str | None]:
             return _payload(value[0])
         parts = [_payload(each) for each in value]
         return sum(num_bytes for num_bytes, _ in parts), parts[0][1] if parts else None
+    if value.is_sparse:
+        value = value._values()  # what of it is sent, but for its indices
     return value.nbytes, _type_name(value.dtype)
 
 
