@@ -15,6 +15,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
 
 from paceline import catalog
+from paceline.records.choices import Choice
 from paceline.records.settings import (
     AugmentSettings,
     DataSettings,
@@ -106,8 +107,8 @@ class Point:
     script: ScriptSettings | None = None
     script_digest: str = ""
     """SHA-256 of the script's file; empty where there is none."""
-    chosen: tuple[str, ...] = ()
-    """What its recipe chose and why, in words: `train` has it already, so it is no part of the point's name."""
+    chosen: tuple[Choice, ...] = ()
+    """What its recipe chose and why: `train` and `finetune` have it already, so it is no part of the point's name."""
 
     @property
     def servers(self) -> int:
