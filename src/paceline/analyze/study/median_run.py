@@ -51,10 +51,24 @@ class MedianRun:
     """What is missing from it, in a sentence; None where nothing is."""
 
 
+def median_result(runs: Sequence[RunResult]) -> RunResult | None:
+    """The run with the lower median time per sample, or as a whole where nothing was timed; None where there is none.
+
+    A run that was seen from launch to end is taken before one that was resumed.
+    """
+    runs = [run for run in runs if run.total_s is not None] or list(runs)
+    speeds = throughputs(runs)
+    timed = [run for run in runs if run.run in speeds]
+    by_speed = sorted(timed, key=lambda run: (-speeds[run.run], run.run)) or sorted(
+        runs, key=lambda run: (run.wall_s, run.run)
+    )
+    return by_speed[(len(by_speed) - 1) // 2] if by_speed else None
+
+
 def median_run(runs: Sequence[RunResult], traces: Traces, *, servers: int = 0) -> MedianRun:
-    """The median of the runs of a point, from its launch to its end."""
-    run = _median(runs)
-    if run is None:
+    """The median of the runs of a point, from its launch to its end; nothing where it was resumed."""
+    run = median_result(runs)
+    if run is None or run.total_s is None:
         return MedianRun()
     try:
         found = traces(run)
@@ -99,15 +113,6 @@ def _loop(
         work=dissected.work,
         samples=samples,
     )
-
-
-def _median(runs: Sequence[RunResult]) -> RunResult | None:
-    """The run with the lower median time per sample, of those that were seen from launch to end; as a whole, where
-    no run has samples that were timed."""
-    whole = [run for run in runs if run.total_s is not None]
-    throughput = throughputs(whole) or {run.run: 1 / run.wall_s for run in whole if run.wall_s > 0}
-    by_speed = sorted((run for run in runs if run.run in throughput), key=lambda run: (-throughput[run.run], run.run))
-    return by_speed[(len(by_speed) - 1) // 2] if by_speed else None
 
 
 def _host_ledger(ledger: dict[str, float | None]) -> dict[str, float | None]:
