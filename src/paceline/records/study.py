@@ -77,8 +77,15 @@ class Study:
     """Where there is one, it brings its own data, model and training: the sections for these mean nothing."""
 
 
+class _Named:
+    """Room for a point's name, which is computed once: no field, so that records, copies and equality leave it out."""
+
+    __slots__ = ("_point_id",)
+    _point_id: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class Point(_Named):
     """One configuration: all that decides what a run computes and how fast."""
 
     data: DataSettings
@@ -135,6 +142,13 @@ class Point:
     @property
     def point_id(self) -> str:
         """A readable name that changes with any setting: `2-ranks-ddp-1f0c9a77e2`."""
+        try:
+            return self._point_id
+        except AttributeError:
+            object.__setattr__(self, "_point_id", self._computed_id())
+            return self._point_id
+
+    def _computed_id(self) -> str:
         data = replace(self.data, dataset=_file_name(self.data.dataset))
         model = replace(self.model, name=_file_name(self.model.name), options=_portable_options(self.model))
         script = self.script and replace(self.script, path=_file_name(self.script.path))

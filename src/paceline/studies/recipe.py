@@ -124,7 +124,7 @@ def _warm_up(chosen: _Choices, batch_global: int, ranks: int) -> None:
 
 def _highest_lr(train: TrainSettings, batch_global: int, ranks: int) -> Choice:
     factor = rule_factor(train, batch_global=batch_global, ranks=ranks)
-    facts = {"lr": train.lr, "factor": factor}
+    facts: dict[str, str | int | float] = {"lr": train.lr, "factor": factor}
     return Choice(path=HIGHEST_LR, value=train.lr * factor, reason="rate-times-factor", facts=facts)
 
 
