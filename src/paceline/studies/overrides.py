@@ -75,12 +75,12 @@ def parsed(overrides: Sequence[str], given: Mapping[str, object]) -> tuple[dict[
         elif (problem := _wrong_path(path, text)) is not None:
             problems.append(problem)
         else:
-            values[path] = _value(*path.split(".", 1), text)
+            values[path] = _value(path, text)
     for path, value in given.items():
         if (problem := _wrong_path(path, shown(value))) is not None:
             problems.append(problem)
         else:
-            values[path] = _located(*path.split(".", 1), _plain(value))
+            values[path] = _located(path, _plain(value))
     return values, problems
 
 
@@ -108,20 +108,22 @@ def misnamed(section: str, key: str) -> Problem | None:
     return None if key in KEYS[section] or open_section(section) else unknown_key(section, key)
 
 
-def _value(section: str, key: str, text: str) -> object:
-    kind, path = KEYS[section].get(key), f"{section}.{key}"
+def _value(path: str, text: str) -> object:
+    section, key = path.split(".", 1)
+    kind = KEYS[section].get(key)
     if kind == NUMBERS and not text.startswith("["):
         return toml_or_text(f"[{text}]")
     value = _single(kind, text)
     if value == text and "," in text and _is_list(path, text):
         value = [_single(kind, item.strip()) for item in text.split(",")]
-    return _located(section, key, value)
+    return _located(path, value)
 
 
-def _located(section: str, key: str, value: object) -> object:
+def _located(path: str, value: object) -> object:
     """A value, or a list of them, in which files are named from where the command is given."""
     if isinstance(value, list):
-        return [_located(section, key, item) for item in value]
+        return [_located(path, item) for item in value]
+    section, key = path.split(".", 1)
     return _from_here(section, key, value) if isinstance(value, str) else value
 
 
