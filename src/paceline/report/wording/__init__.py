@@ -1,0 +1,1 @@
+"""The wording of the report: every sentence about an analysis, from its code and values."""
