@@ -9,6 +9,7 @@ import pytest
 import published_samples
 import report_samples
 import series_samples
+from paceline.records.finding import Note
 from paceline.records.learning import Fault
 from paceline.records.results import PointResult, Spread, StudyResults
 from paceline.records.study import Point
@@ -139,7 +140,7 @@ def test_a_dead_run_is_said_to_be_left_out_wherever_accuracies_are_compared() ->
 
     results = own_words(published_samples.results_of("mnist-batch-size", accuracy=accuracy, repeats=6))
     assert not figures(report_model(results))["test-accuracy"].caption.endswith(LEFT_OUT)
-    fault = Fault(name="dead", run=1, epoch=1, text="it looks dead")
+    fault = Fault(name="dead", run=1, epoch=1, why=Note(code="at-chance"))
     first, *others = results.points
     assert first.learning is not None
     faulty = replace(first, learning=replace(first.learning, faults=(fault,)))
