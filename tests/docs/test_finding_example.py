@@ -1,4 +1,4 @@
-"""The finding of the contributors' guide works as written: registered from outside, in the results and in the report."""
+"""The finding of the contributors' guide, registered from outside, is in the results and in the report."""
 
 from __future__ import annotations
 
