@@ -118,9 +118,9 @@ def test_points_that_share_cores_are_in_the_answer_and_not_said_to_be_left_out()
 
 
 def test_a_published_question_is_answered_first_and_the_tests_are_said_beside_it() -> None:
-    results = published_samples.usual("mnist-batch-size")
-    assert not verdict(results).startswith("Test accuracy is lowest")
-    assert any(sentence.startswith("Of 5 test accuracies") for sentence in remarks(results))
+    model = published_samples.model_of(published_samples.usual("mnist-batch-size"))
+    assert not model.verdict.startswith("Test accuracy is lowest")
+    assert any(sentence.startswith("Of 5 test accuracies") for sentence in model.remarks)
 
 
 def test_of_more_points_than_rows_there_is_no_plot() -> None:
