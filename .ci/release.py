@@ -1,7 +1,7 @@
-"""Build what is released, and try it as a user gets it: python .ci/release.py
+"""Build sdist and wheel into dist/, and try the wheel as a user would: python .ci/release.py
 
-Builds sdist and wheel into dist/, installs the wheel into a new environment outside the checkout, and there runs the
-study of the digits and a script under the probe. Torch comes as constraints.txt pins it, from where pip has it.
+The wheel is installed into an empty environment outside the checkout, which then runs the study `digits` and a script.
+Dependencies come from pip, in the versions of constraints.txt.
 """
 
 from __future__ import annotations
@@ -33,43 +33,54 @@ dist.destroy_process_group()
 
 
 def main() -> None:
+    _say("Building sdist and wheel")
     shutil.rmtree(DIST, ignore_errors=True)
-    _run([sys.executable, "-m", "build", "--outdir", str(DIST), str(ROOT)], cwd=ROOT)
+    _run([sys.executable, "-m", "build", "--outdir", str(DIST), str(ROOT)], cwd=ROOT, capture_output=True)
     (wheel,) = DIST.glob("*.whl")
     (sdist,) = DIST.glob("*.tar.gz")
     with tempfile.TemporaryDirectory(prefix="paceline release ") as folder:
         _try_out(wheel, Path(folder))
-    print(f"Built and tried: {sdist.relative_to(ROOT)}, {wheel.relative_to(ROOT)}")
+    _say("Ready to publish")
+    for built in (sdist, wheel):
+        print(f"  {built.relative_to(ROOT)}  {built.stat().st_size / 1e6:.1f} MB", flush=True)
 
 
 def _try_out(wheel: Path, folder: Path) -> None:
-    """Install a wheel into an environment of its own, and use it; raises where a command fails or leaves no report."""
-    venv.create(folder / "env", with_pip=True)
-    python = str(folder / "env" / "bin" / "python")
-    work = folder / "work"
+    """Install a wheel into a new environment below a folder and use it; exits where a command fails."""
+    environment, work = folder / "environment", folder / "work"
     work.mkdir()
+    _say(f"Installing {wheel.name} into an empty environment in {folder}")
+    venv.create(environment, with_pip=True)
+    python = str(environment / "bin" / "python")
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     _run([*pip, "--constraint", str(ROOT / "constraints.txt"), str(wheel)], cwd=work)
-    where = "import paceline; print(paceline.__file__)"
-    installed = _run([python, "-c", where], cwd=work, capture_output=True).stdout.strip()
-    assert Path(installed).is_relative_to(folder), f"{installed} is not what was installed"
-    paceline = [str(folder / "env" / "bin" / "paceline")]
-    _run([*paceline, "--help"], cwd=work, capture_output=True)
+    imported = _run([python, "-c", "import paceline; print(paceline.__file__)"], cwd=work, capture_output=True)
+    if not Path(imported.strip()).is_relative_to(environment):
+        sys.exit(f"The environment imports {imported.strip()}, not the wheel.")
+    paceline = [str(environment / "bin" / "paceline")]
+    _say("Running: paceline study digits")
     _run([*paceline, "study", "digits", "--out", "digits"], cwd=work)
     (work / "script.py").write_text(SCRIPT)
+    _say("Running: paceline run --ranks 2 -- script.py")
     _run([*paceline, "run", "--ranks", "2", "--out", "script", "--", "script.py"], cwd=work)
-    for report in ("digits/report.html", "script/report.html"):
-        text = (work / report).read_text()
-        assert text.rstrip().endswith("</html>"), f"{report} is not a whole page"
-    found = _run([*paceline, "report", "digits", "--json"], cwd=work, capture_output=True).stdout
-    assert len(json.loads(found)) > 0
+    for name in ("digits", "script"):
+        if not (work / name / "report.html").read_text().rstrip().endswith("</html>"):
+            sys.exit(f"{name}/report.html is not a whole page.")
+    json.loads(_run([*paceline, "report", "digits", "--json"], cwd=work, capture_output=True))
 
 
-def _run(words: list[str], **options) -> subprocess.CompletedProcess[str]:
-    """A command that must succeed, without what this process' environment has of Python's paths."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    environment["PACELINE_CACHE"] = str(Path(options["cwd"]) / "cache")
-    return subprocess.run(words, check=True, text=True, env=environment, **options)
+def _say(step: str) -> None:
+    print(f"== {step}", flush=True)
+
+
+def _run(command: list[str], *, cwd: Path, capture_output: bool = False) -> str:
+    """Standard output of a command that must succeed. Its environment has no Python paths of this process."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    variables["PACELINE_CACHE"] = str(cwd / "cache")
+    done = subprocess.run(command, cwd=cwd, env=variables, text=True, capture_output=capture_output)
+    if done.returncode != 0:
+        sys.exit(f"{done.stdout or ''}{done.stderr or ''}\nFailed with {done.returncode}: {' '.join(command)}")
+    return done.stdout or ""
 
 
 if __name__ == "__main__":

@@ -46,17 +46,12 @@ def test_the_version_of_the_wheel_is_the_package_s(wheel: Path) -> None:
 
 
 def _texts(path: Path) -> Iterator[str]:
-    """String literals of a module that are no docstrings of its functions; those of verbs are their help."""
+    """String literals of a module; docstrings only in cli, where they are the help of verbs."""
     tree = ast.parse(path.read_text())
-    docstrings = {
-        id(node.value)
-        for owner in ast.walk(tree)
-        for node in getattr(owner, "body", ()) if isinstance(owner, ast.Module | ast.ClassDef | ast.FunctionDef)
-        if isinstance(node, ast.Expr) and path.parent.name != "cli" or isinstance(owner, ast.Module)
-        if isinstance(node, ast.Expr)
-    }
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+        shown = "cli" in path.parts or id(node) not in docstrings
+        if shown and isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
 
 
