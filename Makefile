@@ -3,7 +3,7 @@
 # make test      set everything up, run lint, types and the whole test suite
 # make release   build sdist and wheel, install the wheel elsewhere, use it there
 #
-# Programs are called as modules of the interpreter: their entry scripts break where the checkout's path is too long.
+# Programs are called as modules of the interpreter: the first line of an entry script breaks where the path has spaces.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
