@@ -13,8 +13,10 @@ BIN := $(VENV)/bin
 study: venv
 	$(BIN)/python -m paceline study mnist-scaling
 
+# Without the unit tests that load Keras, which are slow.
 check: venv lint types
-	$(BIN)/python -m pytest tests/unit tests/test_architecture.py --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest tests/unit tests/test_architecture.py --ignore tests/unit/train/test_keras_networks.py \
+		--numprocesses 2 --dist loadfile
 
 # Three files at a time: many tests wait more than they work. Compiled first, or every rank would do it again.
 test: venv engines system lint types
