@@ -179,7 +179,7 @@ def test_the_catalog_says_what_is_here(tmp_path):
     assert [name for name, state in states.items() if state.cached] == ["digits"]
     digits = states["digits"]
     assert (digits.folder, digits.train, digits.test) == (found.folder, 1497, 300)
-    assert (digits.shape, digits.source) == ((8, 8, 1), "scikit-learn")
+    assert (digits.shape, digits.source) == ((8, 8, 1), "shipped with Paceline")
     assert (sum(digits.train_counts), sum(digits.test_counts), digits.class_names) == (1497, 300, None)
     assert states["mnist"].folder is None
 
