@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ci import in_ci
 from paceline.data.arrays import Arrays, digest
 from paceline.data.cache import open_dataset
 from paceline.data.digits import FILE, digits, read_digits
@@ -15,7 +16,6 @@ from paceline.data.sources import NoSourceError
 from paceline.data.store import check, prepare
 from paceline.data.synthetic import synthetic
 from paceline.errors import DataError
-from paceline.identity import in_ci
 from paceline.records.settings import DataSettings
 
 NOWHERE = Path("nowhere")
