@@ -1,6 +1,6 @@
 """Results in a notebook: the verdict, tables and plots as HTML that needs no script, no style sheet and no network.
 
-Plots are static SVG (svg.py), some kilobytes each. Plotly's own output was not taken: with its script inside, every
+Plots are static SVG (static_plot.py), some ten kilobytes each. Plotly's own output was not taken: with its script inside, every
 cell would weigh 4.8 MB; without, a plot is blank wherever the front end lacks the extension, and wherever a notebook is
 only read. The interactive plots are in the report, whose path stands below.
 
@@ -17,7 +17,7 @@ from paceline.errors import RequestError
 from paceline.report.canvas import Figure
 from paceline.report.figures import figures, main_figure
 from paceline.report.model import ReportModel
-from paceline.report.svg import colours, figure_svg
+from paceline.report.static_plot import colours, figure_svg
 from paceline.report.table_html import text_html
 from paceline.report.tables import Cell, Table
 from paceline.report.text import table_text
