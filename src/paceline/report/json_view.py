@@ -10,13 +10,17 @@ from paceline.records.anatomy import Efficiencies
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.trace import LEDGER_KINDS
 from paceline.report.learning_words import called
-from paceline.report.published_rows import published_object
 from paceline.report.settings import point_settings
 from paceline.units import finite
 
 
-def json_object(results: StudyResults, report_path: str | None) -> dict[str, Any]:
-    """The results as JSON-ready values, ledger kinds complete, NaN and infinities as None."""
+def json_object(
+    results: StudyResults, report_path: str | None, published: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """The results as JSON-ready values, ledger kinds complete, NaN and infinities as None.
+
+    `published` is the comparison with a published study.
+    """
     view = {
         "study": results.study.name,
         "folder": results.folder,
@@ -31,7 +35,7 @@ def json_object(results: StudyResults, report_path: str | None) -> dict[str, Any
         "effects": [asdict(effect) for effect in results.effects],
         "not_run": [asdict(left_out) for left_out in results.not_run],
         "laws": [asdict(laws) for laws in results.laws],
-        "published": published_object(results.published),
+        "published": published,
         "commit": results.commit,
     }
     return json_ready(view)

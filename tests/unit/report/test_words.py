@@ -143,19 +143,23 @@ def test_next_step_asks_for_repeats_then_for_ranks_then_for_another_strategy() -
     ],
 )
 def test_a_study_of_a_published_one_answers_its_own_question(name: str, said: tuple[str, ...]) -> None:
-    text = verdict(published_samples.usual(name))
+    text = verdict_of(published_samples.usual(name))
     assert all(part in text for part in said), text
     assert len(re.split(r"(?<=\.) ", text)) <= 3, text
 
 
+def verdict_of(results: StudyResults) -> str:
+    return published_samples.model_of(results).verdict
+
+
 def test_where_nothing_was_measured_for_its_question_the_times_answer() -> None:
-    few = published_samples.results_of("mnist-batch-size", repeats=3)
-    assert verdict(few).count("With 3 repeats that is no test") == 1 and "Test accuracy is " in verdict(few)
+    few = verdict_of(published_samples.results_of("mnist-batch-size", repeats=3))
+    assert few.count("With 3 repeats that is no test") == 1 and "Test accuracy is " in few
     one = published_samples.results_of("mnist-batch-size", failed=lambda point: point.batch_global != 64)
-    assert verdict(one).startswith("5 of 30 runs are finished; so far, test accuracy is ")
-    assert "with 2 ranks, batch global 64" in verdict(one)
+    assert verdict_of(one).startswith("5 of 30 runs are finished; so far, test accuracy is ")
+    assert "with 2 ranks, batch global 64" in verdict_of(one)
     part = published_samples.results_of("mnist-batch-size", failed=lambda point: point.batch_global == 128)
-    assert verdict(part).startswith("25 of 30 runs are finished; so far, test accuracy falls: ")
+    assert verdict_of(part).startswith("25 of 30 runs are finished; so far, test accuracy falls: ")
 
 
 @pytest.mark.parametrize(
@@ -172,12 +176,12 @@ def test_where_nothing_was_measured_for_its_question_the_times_answer() -> None:
     ],
 )
 def test_next_is_what_the_published_study_has_in_another(name: str, command: str) -> None:
-    assert next_step(published_samples.usual(name)).command == command
+    assert published_samples.model_of(published_samples.usual(name)).next_step.command == command
 
 
 @pytest.mark.parametrize("name", ["mnist-mpi-exchange", "flowers-cloud-controlled"])
 def test_next_is_the_full_size_after_the_last_of_them(name: str) -> None:
-    step = next_step(published_samples.usual(name))
+    step = published_samples.model_of(published_samples.usual(name)).next_step
     assert f"runs/{name}/study.toml --size full --dry-run" in step.command
 
 
