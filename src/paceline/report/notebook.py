@@ -1,8 +1,7 @@
 """Results in a notebook: the verdict, tables and plots as HTML that needs no script, no style sheet and no network.
 
-Plots are static SVG (static_plot.py), some ten kilobytes each. Plotly's own output was not taken: with its script inside, every
-cell would weigh 4.8 MB; without, a plot is blank wherever the front end lacks the extension, and wherever a notebook is
-only read. The interactive plots are in the report, whose path stands below.
+Plots are static SVG by Matplotlib, some ten kilobytes each. Plotly's output would weigh 4.8 MB per cell with its
+script, and be blank without it wherever a front end lacks the extension. The interactive plots are in the report.
 
 Styles are attributes, because front ends drop style sheets of notebooks that they do not trust.
 """

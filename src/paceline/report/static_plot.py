@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _WIDTH = 640
 _LETTER = 6.7
 """Mean width of a letter of 12 pixels."""
+_LINE_HEIGHT = 14
+"""Rows that are lower have no text in their bars, and not every one has a label."""
 _MOST_LABEL = 34
 _MOST_PLACES = 2_000
 """Of one line: more than there are pixels."""
@@ -71,7 +73,8 @@ def figure_svg(figure: Figure) -> str:
         height = round(drawing.get_figheight() / _PIXEL)
     inside = sink.getvalue().partition("<svg")[2].partition(">")[2]
     # A style sheet would apply to the whole notebook, and identifiers of groups occur in every plot.
-    inside = re.sub(r"<style.*?</style>|<metadata>.*?</metadata>| id=\"[^\"]*_[^\"]*\"", "", inside, flags=re.DOTALL)
+    inside = re.sub(r"<style.*?</style>|<metadata>.*?</metadata>|(?<=<g) id=\"[^\"]*\"", "", inside, flags=re.DOTALL)
+    inside = re.sub(r"(?<= d=\")[^\"]*", _short_path, inside)
     inside = inside.replace(f"font-family: '{_FAMILY}'", "font-family: system-ui, sans-serif")
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
@@ -99,13 +102,23 @@ def figure_drawing(figure: Figure) -> drawn.Figure:
     for letter in "xy":
         if figure.layout[f"{letter}axis"].get("type") == "log":
             getattr(axes, f"set_{letter}scale")("log")
-    _draw_traces(axes, traces)
+    names = list(dict.fromkeys(name for trace in traces if trace["type"] == "bar" for name in trace["y"]))
+    every = -(-len(names) * _LINE_HEIGHT // figure.layout["height"])
+    _draw_traces(axes, traces, names)
+    if names:
+        axes.set_yticks(range(0, len(names), every), [_label(name) for name in names[::every]])
     _set_axis(axes, "x", figure.layout["xaxis"])
     _set_axis(axes, "y", figure.layout["yaxis"])
-    _write_in_bars(axes, traces)
+    if every == 1:
+        _write_in_bars(axes, traces, names)
     _draw_marks(axes, figure.layout)
     _draw_keys(drawing, keys, across)
     return drawing
+
+
+def _short_path(path: re.Match[str]) -> str:
+    """Places of a path with two digits behind the point: a hundredth of a pixel."""
+    return " ".join(re.sub(r"(\.\d\d)\d+", r"\1", path[0]).split())
 
 
 @cache
@@ -115,8 +128,7 @@ def colours() -> dict[str, str]:
     return dict(re.findall(r"--([a-z-]+):\s*(#[0-9a-f]+);", sheet))
 
 
-def _draw_traces(axes: Axes, traces: Sequence[dict[str, Any]]) -> None:
-    names = list(dict.fromkeys(name for trace in traces if trace["type"] == "bar" for name in trace["y"]))
+def _draw_traces(axes: Axes, traces: Sequence[dict[str, Any]], names: list[str]) -> None:
     reached = [0.0] * len(names)
     for trace in traces:
         if trace["type"] == "bar":
@@ -126,8 +138,6 @@ def _draw_traces(axes: Axes, traces: Sequence[dict[str, Any]]) -> None:
             axes.fill(trace["x"], trace["y"], color=color, alpha=opacity, linewidth=0)
         else:
             _draw_scatter(axes, trace)
-    if names:
-        axes.set_yticks(range(len(names)), [_label(name) for name in names])
 
 
 def _draw_scatter(axes: Axes, trace: dict[str, Any]) -> None:
@@ -169,31 +179,38 @@ def _draw_markers(axes: Axes, trace: dict[str, Any], across: list[float], up: li
 
 
 def _draw_bars(axes: Axes, trace: dict[str, Any], names: list[str], reached: list[float]) -> None:
-    """Bars that begin where the last ones of the same name ended."""
+    """Bars that begin where the last ones of the same name ended; those of one pattern are one path."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
     marker, rows = trace["marker"], [names.index(name) for name in trace["y"]]
     shapes = marker["pattern"]["shape"]
     shapes = shapes if isinstance(shapes, list) else [shapes] * len(rows)
     color, hatch = _colour(marker["color"]), _colour(marker["pattern"]["fgcolor"])
+    bars: dict[str, list[Path]] = {}
     for index, (row, length) in enumerate(zip(rows, trace["x"], strict=True)):
         begin = reached[row]
         reached[row] += length or 0.0
         if not length:
             continue
-        axes.barh(row, length, 0.65, left=begin, color=color, edgecolor="#ffffff", linewidth=1)
-        if shapes[index]:  # beside the white edge, which would colour the pattern
-            axes.barh(
-                row, length, 0.65, left=begin, fill=False, edgecolor=hatch, linewidth=0, alpha=0.4, hatch=shapes[index]
-            )
+        left, right, low, high = begin, reached[row], row - 0.325, row + 0.325
+        corners = [(left, low), (right, low), (right, high), (left, high), (left, low)]
+        bars.setdefault(shapes[index], []).append(Path(corners, closed=True))
         if error := trace.get("error_x"):
             ends = [[error["arrayminus"][index]], [error["array"][index]]]
             axes.errorbar([reached[row]], [row], xerr=ends, fmt="none", color=_colour(error["color"]), elinewidth=1.5)
+    for shape, paths in bars.items():
+        together = Path.make_compound_path(*paths)
+        axes.add_patch(PathPatch(together, facecolor=color, edgecolor="#ffffff", linewidth=1))
+        if shape:  # beside the white edge, which would colour the pattern
+            axes.add_patch(PathPatch(together, fill=False, edgecolor=hatch, linewidth=0, alpha=0.4, hatch=shape))
+    axes.autoscale_view()
 
 
-def _write_in_bars(axes: Axes, traces: Sequence[dict[str, Any]]) -> None:
+def _write_in_bars(axes: Axes, traces: Sequence[dict[str, Any]], names: list[str]) -> None:
     """The figures of the bars that have room for them."""
     reached: dict[str, float] = {}
     low, high = axes.get_xlim()
-    names = list(dict.fromkeys(name for trace in traces if trace["type"] == "bar" for name in trace["y"]))
     for trace in traces:
         for name, length, text in zip(trace["y"], trace["x"], trace.get("text", ()), strict=False):
             if trace["type"] != "bar":
@@ -205,32 +222,32 @@ def _write_in_bars(axes: Axes, traces: Sequence[dict[str, Any]]) -> None:
                 axes.text(begin + length / 2, names.index(name), text, ha="center", va="center", color=color)
 
 
-def _set_axis(axes: Axes, letter: str, told: dict[str, Any]) -> None:
+def _set_axis(axes: Axes, letter: str, setting: dict[str, Any]) -> None:
     """Range, ticks and title of an axis."""
     from matplotlib.ticker import FuncFormatter, MultipleLocator
 
     own = getattr(axes, f"{letter}axis")
-    logarithmic = told.get("type") == "log"
-    if "tickvals" in told:
-        texts = told.get("ticktext") or [f"{value:,g}" for value in told["tickvals"]]
-        own.set_ticks(told["tickvals"], [_label(text) for text in texts])
-    elif told.get("type") != "category":
-        if "dtick" in told:
-            own.set_major_locator(MultipleLocator(told["dtick"]))
-        suffix = told.get("ticksuffix", "")
+    logarithmic = setting.get("type") == "log"
+    if "tickvals" in setting:
+        texts = setting.get("ticktext") or [f"{value:,g}" for value in setting["tickvals"]]
+        own.set_ticks(setting["tickvals"], [_label(text) for text in texts])
+    elif setting.get("type") != "category":
+        if "dtick" in setting:
+            own.set_major_locator(MultipleLocator(setting["dtick"]))
+        suffix = setting.get("ticksuffix", "")
         own.set_major_formatter(FuncFormatter(lambda value, _: f"{round(value, 10):,g}{suffix}"))
     axes.minorticks_off()
     limit = getattr(axes, f"set_{letter}lim")
-    if "range" in told:
-        limit(*(10**end if logarithmic else end for end in told["range"]))
-    elif told.get("rangemode") == "tozero" and not logarithmic:
+    if "range" in setting:
+        limit(*(10**end if logarithmic else end for end in setting["range"]))
+    elif setting.get("rangemode") == "tozero" and not logarithmic:
         limit(min(0.0, getattr(axes, f"get_{letter}lim")()[0]), None)
-    if told.get("autorange") == "reversed":
+    if setting.get("autorange") == "reversed":
         own.set_inverted(True)
-    own.label.set(text=_label(told.get("title", {}).get("text", ""), 200), color=_colour("var(--muted)"))
+    own.label.set(text=_label(setting.get("title", {}).get("text", ""), 200), color=_colour("var(--muted)"))
     own.set_tick_params(color=_colour("var(--muted)"), labelcolor=_colour("var(--ink)"))
     axes.spines["bottom"].set_color(_colour("var(--muted)"))
-    if told.get("showgrid", True):
+    if setting.get("showgrid", True):
         own.grid(True, color=_colour("var(--line)"), linewidth=1)
 
 

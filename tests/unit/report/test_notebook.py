@@ -65,9 +65,9 @@ def test_bars_fill_the_axis_and_their_patterns_are_there() -> None:
     figure = figures(report_model(samples.typical()))["ledger"]
     (axes,) = figure_drawing(figure).axes
     rows: dict[float, float] = {}
-    for bar in axes.patches:
-        if not bar.get_hatch():
-            rows[bar.get_y()] = rows.get(bar.get_y(), 0.0) + bar.get_width()
+    for bars in axes.patches:
+        for (left, low), (right, _), *_ in () if bars.get_hatch() else bars.get_path().vertices.reshape(-1, 5, 2):
+            rows[low] = rows.get(low, 0.0) + right - left
     assert len(rows) == 3 and max(rows.values()) == pytest.approx(100, abs=0.1) == min(rows.values())
     root = ElementTree.fromstring(figure_svg(figure))
     known = {pattern.attrib["id"] for pattern in root.iter(f"{_SVG}pattern")}
