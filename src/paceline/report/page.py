@@ -14,14 +14,12 @@ import importlib.util
 import json
 import re
 from collections.abc import Iterable
-from html import escape
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from paceline.errors import StorageError
-from paceline.report.about import slug
 from paceline.report.canvas import Figure
+from paceline.report.markup import fragment, slug
 
 _OWN = ("page", "plots", "looking", "saving")
 _TIMELINE = ("timeline_lanes", "timeline_drawing", "timeline_words", "timeline")
@@ -35,15 +33,17 @@ def page(
     own = [_bundle(_OWN), *([_bundle(_TIMELINE)] if timelines is not None else [])]
     # Plotly's is by far the largest, and last: what does not need it is there before it is read.
     scripts = [_script(text) for text in (*own, _plotly())]
-    return Template(_asset("page.html")).substitute(
-        policy=escape(_policy(*scripts)),
-        title=escape(title),
+    return fragment(
+        "page",
+        "page",
+        policy=_policy(*scripts),
+        title=title,
         slug=slug(name, otherwise="study"),
         style=_style(),
         body=body,
         figures=embedded_json({figure.name: _embedded(figure) for figure in drawn}),
         timelines=embedded_json(list(timelines or ())),
-        scripts="\n".join(f"<script>{script}</script>" for script in scripts),
+        scripts=scripts,
     )
 
 
