@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from paceline.errors import RequestError
 from paceline.report.canvas import Figure
@@ -114,6 +115,6 @@ def results_html(model: ReportModel, *, report: Path | None = None, notes: Seque
     return _card("results", model, main, above=above, remarks=[*model.remarks, *pressing], below=below)
 
 
-def _card(macro: str, *values: object, **more: object) -> str:
+def _card(macro: str, *values: object, **more: Any) -> str:
     """A white card, whatever the notebook's own colours are: plots and text have those of light paper."""
-    return fragment("notebook", macro, *values, **more, colours=colours(), figure_svg=figure_svg)
+    return str(fragment("notebook", macro, *values, colours=colours(), figure_svg=figure_svg, **more))

@@ -15,11 +15,14 @@ import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paceline.errors import StorageError
 from paceline.report.canvas import Figure
 from paceline.report.markup import fragment, slug
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 _OWN = ("page", "plots", "looking", "saving")
 _TIMELINE = ("timeline_lanes", "timeline_drawing", "timeline_words", "timeline")
@@ -27,13 +30,13 @@ _BROWSERS_END_SCRIPT_AT = re.compile(r"<(?=/script|!--)", re.IGNORECASE)
 
 
 def page(
-    *, title: str, name: str, body: str, drawn: Iterable[Figure], timelines: Iterable[dict[str, Any]] | None = None
+    *, title: str, name: str, body: Markup, drawn: Iterable[Figure], timelines: Iterable[dict[str, Any]] | None = None
 ) -> str:
     """The text of a page; `timelines` is None where it has no runs to look into."""
     own = [_bundle(_OWN), *([_bundle(_TIMELINE)] if timelines is not None else [])]
     # Plotly's is by far the largest, and last: what does not need it is there before it is read.
     scripts = [_script(text) for text in (*own, _plotly())]
-    return fragment(
+    made = fragment(
         "page",
         "page",
         policy=_policy(*scripts),
@@ -45,6 +48,7 @@ def page(
         timelines=embedded_json(list(timelines or ())),
         scripts=scripts,
     )
+    return str(made)
 
 
 def embedded_json(value: object) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from paceline.report.canvas import Figure
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 Drawn = Mapping[str, Figure]
 """Every plot by its name."""
-Body = Callable[[ReportModel, "Callable[..., Markup]"], str]
-"""The HTML of a section from the model and a function that makes that of plots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +38,8 @@ class Section:
     name: str
     heading: str
     question: Question
-    body: Body | None = None
-    """Where None, the macro of its name."""
+    body: Callable[[ReportModel, Drawn], str] | None = None
+    """Makes its HTML; where None, the macro of its name does."""
 
 
 PUBLISHED = Question("published", "What was published, and what is here?")
@@ -66,21 +63,18 @@ def questions_html(model: ReportModel, drawn: Drawn) -> Markup:
 
     found: dict[str, list[tuple[Section, str]]] = {question.name: [] for question in QUESTIONS}
     for section in SECTIONS:
-        if body := (section.body or _macro(section.name))(model, plots):
+        macro = section.name.replace("-", "_")
+        body = section.body(model, drawn) if section.body else fragment("sections", macro, model, plots)
+        if body:
             found[section.question.name].append((section, body))
     answers = [(question, found[question.name]) for question in QUESTIONS if found[question.name] or question.nothing]
     return fragment("report", "questions", answers)
 
 
-def _macro(name: str) -> Body:
-    """The template of a section."""
-    return partial(fragment, "sections", name.replace("-", "_"))
-
-
 SECTIONS: tuple[Section, ...] = (
-    Section("beside", "Cell by cell", PUBLISHED, lambda model, plots: model.published.html_of("beside")),
-    Section("disagree", "Cells that disagree", PUBLISHED, lambda model, plots: model.published.html_of("disagree")),
-    Section("asked", "Open questions", PUBLISHED, lambda model, plots: model.published.html_of("asked")),
+    Section("beside", "Cell by cell", PUBLISHED, lambda model, drawn: model.published.html_of("beside")),
+    Section("disagree", "Cells that disagree", PUBLISHED, lambda model, drawn: model.published.html_of("disagree")),
+    Section("asked", "Open questions", PUBLISHED, lambda model, drawn: model.published.html_of("asked")),
     Section("effects", "In % of the baseline", SCALES),
     Section("results", "Results", SCALES),
     Section("not-run", "Not run", SCALES),
