@@ -100,7 +100,7 @@ def _scale(chosen: _Choices, batch_global: int, ranks: int, *, servers: bool) ->
         decay = "; its own weight decay, 0.01, comes with it" if chosen.train.weight_decay is None else ""
         chosen.take("optimizer", "lamb", why + decay)
     if chosen.unsaid("lr_rule"):
-        by_sum = chosen.train.optimizer in ("sgd", "lars")
+        by_sum = not catalog.optimizer(chosen.train.optimizer).adaptive
         why = "steps grow with the samples they stand for (Goyal et al. 2017)"
         adaptive = "an adaptive optimizer's noise falls with the root of the batch (Malladi et al. 2022)"
         chosen.take("lr_rule", "linear" if by_sum else "sqrt", why if by_sum else adaptive)
@@ -137,7 +137,7 @@ def _as_published(chosen: _Choices, batch_global: int, ranks: int) -> None:
             chosen.take("lr_batch", share, "one rank's share of the batch, which lr is for")
     if chosen.unsaid("initialiser"):
         chosen.take("initialiser", "keras", "the reports trained with Keras, whose kernels start larger than PyTorch's")
-    for key, value in catalog.KERAS_DEFAULTS.get(chosen.train.optimizer, {}).items():
+    for key, value in catalog.optimizer(chosen.train.optimizer).keras_defaults.items():
         if chosen.unsaid(key):
             chosen.take(key, value, f"Keras's own for {chosen.train.optimizer}")
 
@@ -147,7 +147,7 @@ def _second_phase(finetune: FinetuneSettings, train: TrainSettings) -> tuple[Fin
     optimizer = finetune.optimizer
     if train.recipe != "as-published" or not finetune.epochs or optimizer in ("", train.optimizer):
         return finetune, ()
-    keras = catalog.KERAS_DEFAULTS.get(optimizer, {})
+    keras = catalog.optimizer(optimizer).keras_defaults
     taken = {key: value for key, value in keras.items() if getattr(finetune, key) is None}
     reasons = (_reason(f"finetune.{key}", value, f"Keras's own for {optimizer}") for key, value in taken.items())
     return replace(finetune, **taken), tuple(reasons)

@@ -72,7 +72,7 @@ def unchosen(point: Point) -> Point:
     ranks are left out of every point, because no line is about them where the only divisor is 1.
     """
     usual = TrainSettings()
-    keys = {found[1] for line in point.chosen if (found := _CHOICE.match(line)) and hasattr(usual, found[1])}
+    keys = {found[1] for line in point.chosen if (found := _CHOICE.match(line)) and found[1] in asdict(usual)}
     if point.train.epochs_rule != "none":
         keys.add("epochs")
     return replace(point, train=replace(point.train, **{key: getattr(usual, key) for key in keys}), chosen=())
