@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from paceline import host
 from paceline.errors import RunError
 from paceline.identity import Identity
 
@@ -46,7 +47,7 @@ def tie(parent: int) -> None:
 
 def pin(cores: tuple[int, ...] | None) -> None:
     """Keep this process and every thread that it starts from now on to `cores`; None leaves it free."""
-    if cores is None or not hasattr(os, "sched_setaffinity"):
+    if cores is None or not host.can_pin():
         return
     try:
         os.sched_setaffinity(0, cores)

@@ -70,9 +70,24 @@ def cpu_name() -> str:
 
 def affinity() -> tuple[int, ...]:
     """The logical cores that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
+    if can_pin():
         return tuple(sorted(os.sched_getaffinity(0)))
     return tuple(range(os.cpu_count() or 1))
+
+
+def pinned() -> tuple[int, ...]:
+    """The logical cores that this process may run on; empty where the operating system cannot pin any."""
+    return affinity() if can_pin() else ()
+
+
+def can_pin() -> bool:
+    """Whether this operating system can keep a process to chosen cores."""
+    return has_call("sched_setaffinity")
+
+
+def has_call(name: str) -> bool:
+    """Whether the module `os` has this call here: some are of Linux alone."""
+    return getattr(os, name, None) is not None
 
 
 def numa_nodes(cores: Iterable[int], tree: Path = _NODE_TREE) -> tuple[int, ...]:
@@ -84,11 +99,10 @@ def numa_nodes(cores: Iterable[int], tree: Path = _NODE_TREE) -> tuple[int, ...]
     return tuple(sorted(found))
 
 
-def processors(tree: Path = _CPU_TREE, affinity: Iterable[int] | None = None) -> list[Processor]:
+def processors(tree: Path = _CPU_TREE, among: Iterable[int] | None = None) -> list[Processor]:
     """The logical cores in the order in which ranks should get them; cores of one package side by side."""
-    if affinity is None:
-        affinity = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
-    by_place = sorted((_processor(tree, number) for number in affinity), key=lambda p: (p.package, p.core, p.number))
+    numbers = affinity() if among is None else among
+    by_place = sorted((_processor(tree, number) for number in numbers), key=lambda p: (p.package, p.core, p.number))
     seen: dict[int, int] = {}
     turns: dict[int, int] = {}
     for processor in by_place:

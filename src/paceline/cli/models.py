@@ -54,7 +54,7 @@ def models(
     console = Console.standard()
     if name is None:
         known = {model: catalog.description("model", model) for model in catalog.names("model")}
-        known |= {f"{first}:NAME": text for first, (_, text) in catalog.FAMILIES["model"].items()}
+        known |= {f"{first}:NAME": entry.text for first, entry in catalog.FAMILIES.items()}
         if as_json:
             console.json({"models": [{"name": model, "description": text} for model, text in known.items()]})
         else:

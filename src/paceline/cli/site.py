@@ -67,9 +67,9 @@ def settings_of(name: str, tables: dict[str, dict[str, object]]) -> tuple[Launch
 
 def hello_point(launcher: str, settings: LaunchSettings) -> Point:
     """Two ranks, on two hosts where the profile says how hosts reach each other."""
-    named = launcher not in ("torchrun", "mpi") or len(settings.machines) > 1
-    apart = bool(settings.interface) and named and launcher != "local"
-    apart = apart and not (launcher == "ray" and not (settings.ray_address and settings.spread))
+    entry = catalog.launcher(launcher)
+    apart = entry.several_hosts and all(getattr(settings, key) for key in entry.hosts_need)
+    apart = apart and (not entry.named_machines or len(settings.machines) > 1)
     return Point(
         data=DataSettings(dataset="digits"),
         data_digest="",
@@ -86,13 +86,14 @@ def hello_point(launcher: str, settings: LaunchSettings) -> Point:
 
 def _details(starter: str, settings: LaunchSettings) -> Iterator[Check]:
     """What of a profile can be compared with this machine."""
-    if settings.interface and starter != "local":
-        yield _interface(settings.interface, elsewhere=starter in ("slurm", "pbs"))
-    if settings.machines and starter in ("torchrun", "mpi"):
+    entry = catalog.launcher(starter)
+    if settings.interface and entry.several_hosts:
+        yield _interface(settings.interface, elsewhere=entry.is_scheduler)
+    if settings.machines and entry.named_machines:
         yield _agent(settings)
-    if starter == "slurm":
+    if entry.lists_partitions:
         yield from _partition(settings.partition)
-    if settings.modules and starter in ("slurm", "pbs"):
+    if settings.modules and entry.is_scheduler:
         found = f"{', '.join(settings.modules)}: loaded by the job, on the machine that runs it; not looked for here"
         yield Check(name="Modules", found=found)
 

@@ -21,6 +21,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from paceline import host
 from paceline.data.arrays import TEST_SHARE, Arrays, tidy
 from paceline.data.cache import new_folder, storage_told
 from paceline.data.folders import ImageFolder, mixed, shown
@@ -166,7 +167,7 @@ def _header(file: BinaryIO, count: int, side: int) -> int:
 
 def _in_order(files: Sequence[tuple[int, str]], side: int) -> Iterator[np.ndarray | Damaged]:
     """What each file gives, in the order of the files, with a bounded number decoded ahead."""
-    threads = min(_THREADS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    threads = min(_THREADS, len(host.affinity()))
     waiting: deque[Future[np.ndarray | Damaged]] = deque()
     with quietly(), ThreadPoolExecutor(threads, thread_name_prefix="decode") as pool:
         try:

@@ -54,7 +54,6 @@ CALTECH256 = NamedFolder(
     md5="67b4f42ca05d46448c6bb8ecd2220f6d",
     page="https://data.caltech.edu/records/nyy15-4j048",
 )
-NAMED = {"flowers": FLOWERS, "fruits": FRUITS, "caltech256": CALTECH256}
 _STAND_IN = "cifar10"
 """Colour images too, and to be had from a registry where there is no internet."""
 
@@ -72,9 +71,8 @@ def own_files(name: str, sources: Path) -> Path | None:
     return next((path for path in beside if os.path.isfile(path)), None)
 
 
-def fetch(name: str, sources: Path, say: Callable[[str], None]) -> None:
+def fetch(named: NamedFolder, folder: Path, say: Callable[[str], None]) -> None:
     """Bring the archive of a named set to where `own_files` finds it."""
-    named, folder = NAMED[name], sources / name
     say(f"{named.title}: trying {named.url}")
     try:
         download_file(named.url, folder / named.archive, say=say, md5=named.md5)

@@ -24,9 +24,8 @@ from paceline.data.arrays import Arrays, tidy
 from paceline.data.decoding import decoded
 from paceline.data.folders import ImageFolder, fingerprint, has_folders, image_folder
 from paceline.data.idx import idx_files, read_idx_folder
-from paceline.data.named_folders import NAMED, fetch, own_files
+from paceline.data.named_folders import NamedFolder, fetch, own_files
 from paceline.data.npz import read_npz
-from paceline.data.synthetic import synthetic_options
 from paceline.data.unpacking import is_archive, unpacked
 from paceline.errors import DataError
 from paceline.records.settings import DataSettings
@@ -53,21 +52,22 @@ class Request:
 def request(settings: DataSettings, base: Path, cache: Path, say: Callable[[str], None]) -> Request:
     """The request that settings make. Relative paths start at `base`."""
     name = settings.dataset
-    if name != "synthetic" and (settings.shape, settings.classes, settings.samples) != (None, None, None):
+    entry = catalog.dataset(name)
+    if not entry.made and (settings.shape, settings.classes, settings.samples) != (None, None, None):
         raise DataError(
             f"shape, classes and samples are given for the data set {name!r}.",
             right="They are settings of synthetic alone: other sets have a shape of their own.",
             next='Remove them from [data], or use dataset = "synthetic".',
         )
-    if name in NAMED:
+    if entry.image_folder:
         return _named_request(settings, cache, say)
-    if name in catalog.names("dataset"):
+    if catalog.known("dataset", name):
         _refuse_image_settings(settings)
-        options = synthetic_options(settings) if name == "synthetic" else None
+        options = [settings.shape, settings.classes, settings.samples] if entry.made else None
         make = catalog.load("dataset", name)
         return Request(
             name=name,
-            key=json.dumps([_DECODER, name, options]),
+            key=json.dumps([entry.version, name, options]),
             decode=lambda: make(settings, sources=cache / "sources", say=say),
         )
     return _path_request(settings, base, cache, say)
@@ -75,11 +75,12 @@ def request(settings: DataSettings, base: Path, cache: Path, say: Callable[[str]
 
 def _named_request(settings: DataSettings, cache: Path, say: Callable[[str], None]) -> Request:
     name, sources = settings.dataset, cache / "sources"
+    named: NamedFolder = catalog.load("dataset", name)
     path = own_files(name, sources)
     if path is None:
-        bring = functools.partial(fetch, name, sources, say)
+        bring = functools.partial(fetch, named, sources / name, say)
         return Request(name=name, key=json.dumps([_IMAGES_DECODER, name]), decode=_never, fetch=bring)
-    return _images_request(name, path, settings, NAMED[name].side, cache, say)
+    return _images_request(name, path, settings, named.side, cache, say)
 
 
 def _path_request(settings: DataSettings, base: Path, cache: Path, say: Callable[[str], None]) -> Request:

@@ -8,13 +8,14 @@ through the environment, and watches. Everything else passes through the run fol
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from paceline.records.codec import storage_error
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest, RankReport
+from paceline.records.settings import LaunchSettings
 from paceline.records.study import Point
 
 WORKER = "paceline.train.worker"
@@ -59,26 +60,36 @@ def ignore(progress: Progress) -> None:
     """The default listener to progress."""
 
 
-class Launcher(Protocol):
-    """One way of starting ranks; made of (command, settings): see `LocalLauncher`."""
+class Launcher(ABC):
+    """One way of starting ranks. What it can do is in its entry of the catalog; see `LocalLauncher`."""
 
     name: str
+    """As in the catalog."""
 
+    @abstractmethod
+    def __init__(self, command: tuple[str, ...] | None = None, settings: LaunchSettings = LaunchSettings()) -> None:
+        """`command` replaces that of the worker, RUN_DIR is appended to it; `settings` is `[launch]` of the study."""
+
+    @abstractmethod
     def placement(self, point: Point) -> Placement:
         """Where the ranks of a point would run, with the reason."""
-        ...
 
     def check(self, point: Point) -> None:
         """Raise RequestError where the ranks of a point can never run here, before any of a study is started."""
-        ...
+        return None
 
     def pending(self, folder: RunFolder) -> Manifest | None:
         """What the ranks of this run were told where they go on by themselves, started by an earlier process.
 
         `run` with that manifest then takes them over. None where nobody outlives the launcher.
         """
-        ...
+        return None
 
+    def cancel(self, folder: RunFolder) -> None:
+        """End the ranks of this run that go on by themselves, where there are any."""
+        return None
+
+    @abstractmethod
     def run(
         self,
         folder: RunFolder,
@@ -92,7 +103,6 @@ class Launcher(Protocol):
         `manifest.json` is in place already. Raises RankError for a rank that dies, hangs or raises. When
         this returns or raises, KeyboardInterrupt included, no rank is left.
         """
-        ...
 
 
 def clear_attempt(folder: RunFolder) -> None:

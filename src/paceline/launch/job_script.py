@@ -16,6 +16,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from paceline import catalog
 from paceline.errors import RequestError
 from paceline.records.folder import RunFolder
 from paceline.records.settings import LaunchSettings
@@ -216,7 +217,7 @@ def _signal(settings: LaunchSettings) -> str:
 
 def _srun(point: Point) -> tuple[str, ...]:
     """srun and its options: those that the job was asked for are not all handed down to it."""
-    mpi = "pmi2" if point.strategy.startswith("mpi-") or point.data.read == "mpi-io" else "none"
+    mpi = "pmi2" if catalog.strategy(point.strategy).needs_mpi or point.data.read == "mpi-io" else "none"
     return (
         "srun",
         f"--nodes={point.hosts}",

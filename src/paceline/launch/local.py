@@ -24,10 +24,11 @@ from collections.abc import Callable, Sequence
 
 import psutil
 
+from paceline import host
 from paceline.errors import RunError
 from paceline.identity import inherited_environment, local_environment
 from paceline.launch import machine
-from paceline.launch.base import WORKER, Outcome, Placement, Progress, clear_attempt, ignore
+from paceline.launch.base import WORKER, Launcher, Outcome, Placement, Progress, clear_attempt, ignore
 from paceline.launch.child import library_environment, opened_log, python
 from paceline.launch.placement import check_memory, placement_here
 from paceline.launch.supervise import Watch, end_ranks, interruptible
@@ -38,7 +39,7 @@ from paceline.records.settings import LaunchSettings
 from paceline.records.study import Point
 
 
-class LocalLauncher:
+class LocalLauncher(Launcher):
     """Starts one process per rank on this machine."""
 
     name = "local"
@@ -54,9 +55,6 @@ class LocalLauncher:
     def check(self, point: Point) -> None:
         """Raise RequestError where there is not even the memory to start the ranks of a point."""
         check_memory(point.processes, machine.this_machine().memory_bytes)
-
-    def pending(self, folder: RunFolder) -> None:
-        """No rank outlives this launcher."""
 
     def run(
         self,
@@ -121,7 +119,7 @@ class LocalRank:
         self._process = process
         self.handle: int | None = None
         """A descriptor that becomes readable when the process ends, where the kernel has those."""
-        if hasattr(os, "pidfd_open"):
+        if host.has_call("pidfd_open"):
             with contextlib.suppress(OSError):
                 self.handle = os.pidfd_open(process.pid)
 
@@ -151,7 +149,7 @@ class LocalRank:
 
     def _has_ended(self) -> bool:
         """Whether it has ended; it is left unreaped where the system allows, so that its number stays its own."""
-        if not hasattr(os, "waitid"):
+        if not host.has_call("waitid"):
             return self._process.poll() is not None
         try:
             return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None

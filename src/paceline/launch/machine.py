@@ -11,7 +11,6 @@ Where they run on other machines than this process, it tells of those, all hosts
 from __future__ import annotations
 
 import functools
-import os
 import platform
 import shutil
 import socket
@@ -182,11 +181,6 @@ def cores() -> list[int]:
     A CPU quota does not shorten the list, because it says how much and not where: see `usable_count`.
     """
     return [processor.number for processor in processors()]
-
-
-def can_pin() -> bool:
-    """Whether this operating system can keep a process to chosen cores."""
-    return hasattr(os, "sched_setaffinity")
 
 
 def _cpu_name() -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from paceline.errors import RequestError
 from paceline.identity import forwarded_environment
-from paceline.launch.base import Outcome, Placement, Progress, ignore
+from paceline.launch.base import Launcher, Outcome, Placement, Progress, ignore
 from paceline.launch.hosts import check_hosts, hosts_of, placed, program_on, ranks_on
 from paceline.launch.kept import keeper_command, run_kept
 from paceline.records.folder import RunFolder
@@ -41,7 +41,7 @@ PLAIN = "mpiexec.gforker"
 _ANSWER_S = 30
 
 
-class MpiLauncher:
+class MpiLauncher(Launcher):
     """Starts ranks through one mpiexec, on one host or on several."""
 
     name = "mpi"
@@ -65,9 +65,6 @@ class MpiLauncher:
                 right="An mpiexec takes the agent as one line and divides it at white space.",
                 next="Name a script of your own in its place.",
             )
-
-    def pending(self, folder: RunFolder) -> None:
-        """No rank outlives this launcher."""
 
     def run(
         self,

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from paceline.errors import RankError, RunError, StorageError
 from paceline.launch import left
-from paceline.launch.base import Outcome, Placement, Progress, clear_attempt, ignore
+from paceline.launch.base import Launcher, Outcome, Placement, Progress, clear_attempt, ignore
 from paceline.launch.job_script import JobPlan, check_pbs, pbs_script
 from paceline.launch.kept import KeptRank, Program, keeper_command
 from paceline.launch.supervise import Watch
@@ -26,7 +26,7 @@ from paceline.records.study import Point
 from paceline.units import counted
 
 
-class PbsLauncher:
+class PbsLauncher(Launcher):
     """Writes the script of every run, and collects what its ranks have left."""
 
     name = "pbs"
@@ -64,7 +64,7 @@ class PbsLauncher:
             manifest, job = read_record(folder.manifest, Manifest), read_record(folder.job, Job)
         except StorageError:
             return None
-        ours = job.scheduler == "pbs" and job.launched_at_ns == manifest.launched_at_ns
+        ours = job.scheduler == self.name and job.launched_at_ns == manifest.launched_at_ns
         return manifest if ours and not job.over else None
 
     def run(
@@ -78,7 +78,7 @@ class PbsLauncher:
         """The reports of ranks that are done; RunError with the command to be given where they have not ended."""
         size = manifest.point.processes
         name = f"paceline-{manifest.point_id}-{manifest.run}"
-        job = Job(scheduler="pbs", name=name, launched_at_ns=manifest.launched_at_ns, state="WRITTEN")
+        job = Job(scheduler=self.name, name=name, launched_at_ns=manifest.launched_at_ns, state="WRITTEN")
         if self.pending(folder) != manifest:
             clear_attempt(folder)
             write_atomically(folder.job_script, self.script(manifest.point, folder).encode())

@@ -17,6 +17,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
+from paceline import host
 from paceline.errors import RequestError
 from paceline.launch import machine
 from paceline.launch.base import Placement
@@ -36,7 +37,7 @@ def placement_here(point: Point, processes: range) -> Placement:
         processes,
         processors=machine.processors(),
         quota=machine.cgroup_limits().cpus,
-        can_pin=machine.can_pin(),
+        can_pin=host.can_pin(),
     )
 
 

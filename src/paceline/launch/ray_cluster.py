@@ -21,7 +21,7 @@ from pathlib import Path
 from paceline.errors import RankError, RequestError
 from paceline.identity import inherited_environment
 from paceline.launch import machine
-from paceline.launch.base import Outcome, Placement, Progress, ignore
+from paceline.launch.base import Launcher, Outcome, Placement, Progress, ignore
 from paceline.launch.child import python
 from paceline.launch.kept import Program, run_kept
 from paceline.launch.placement import check_memory, placement_here
@@ -40,7 +40,7 @@ _PATH_BYTES = 30
 """Ray puts sockets some 70 bytes below its folder, and the path of one may have 107."""
 
 
-class RayLauncher:
+class RayLauncher(Launcher):
     """Starts ranks on the nodes of a Ray cluster."""
 
     name = "ray"
@@ -79,9 +79,6 @@ class RayLauncher:
                 next="Name it with --set launch.ray_address=ADDRESS.",
             )
         check_memory(point.processes, machine.this_machine().memory_bytes)
-
-    def pending(self, folder: RunFolder) -> None:
-        """No rank outlives this launcher."""
 
     def run(
         self,

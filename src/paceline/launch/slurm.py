@@ -22,7 +22,7 @@ from pathlib import Path
 
 from paceline.errors import RankError, RequestError, RunError, StorageError
 from paceline.launch import left
-from paceline.launch.base import Outcome, Placement, Progress, ignore
+from paceline.launch.base import Launcher, Outcome, Placement, Progress, ignore
 from paceline.launch.interrupted import Interrupted
 from paceline.launch.job_script import JobPlan, check_slurm, slurm_script
 from paceline.launch.kept import KeptRank, keeper_command
@@ -50,7 +50,7 @@ STOPPED_S, SILENT_S = 60.0, 8.0
 """How long SLURM may take to say how a job ended: after ranks that left on notice, and after ranks without a word."""
 
 
-class SlurmLauncher:
+class SlurmLauncher(Launcher):
     """Submits one job per run, and watches it."""
 
     name = "slurm"

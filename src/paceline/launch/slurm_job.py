@@ -29,6 +29,8 @@ LOOK_S = 2.0
 END_S = 90.0
 """How long a cancelled job may take: SLURM waits KillWait, 30 s as a rule, before it kills."""
 # Defaults of a user or a site that sbatch may take from the environment where the study says nothing.
+SCHEDULER = "slurm"
+"""In job.json, where the job is one of SLURM's."""
 _DEFAULTS = {"account": "SBATCH_ACCOUNT", "partition": "SBATCH_PARTITION", "constraint": "SBATCH_CONSTRAINT"}
 
 
@@ -145,7 +147,7 @@ def submitted(
     """The job of a new attempt, in the queue; RunError with SLURM's own words where it is refused."""
     clear_attempt(folder)
     write_atomically(folder.job_script, script.encode())
-    record = Job(scheduler="slurm", name=name, launched_at_ns=manifest.launched_at_ns)
+    record = Job(scheduler=SCHEDULER, name=name, launched_at_ns=manifest.launched_at_ns)
     write_record(folder.job, record)
     defaults = tuple(variable for key, variable in _DEFAULTS.items() if not getattr(settings, key))
     command = ("sbatch", "--parsable", str(folder.job_script.resolve()))
@@ -183,4 +185,4 @@ def _read_job(folder: RunFolder) -> Job | None:
         record = read_record(folder.job, Job) if folder.job.exists() else None
     except StorageError:
         return None
-    return record if record is not None and record.scheduler == "slurm" else None
+    return record if record is not None and record.scheduler == SCHEDULER else None

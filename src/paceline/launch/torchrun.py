@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from paceline.launch.base import Outcome, Placement, Progress, ignore
+from paceline.launch.base import Launcher, Outcome, Placement, Progress, ignore
 from paceline.launch.child import python
 from paceline.launch.hosts import check_hosts, hosts_of, placed, program_on, ranks_on
 from paceline.launch.kept import keeper_command, run_kept
@@ -30,7 +30,7 @@ _JOIN_S = 600
 _LOOK_S = 0.2
 
 
-class TorchrunLauncher:
+class TorchrunLauncher(Launcher):
     """Starts ranks through torchrun, on one host or on several."""
 
     name = "torchrun"
@@ -47,9 +47,6 @@ class TorchrunLauncher:
     def check(self, point: Point) -> None:
         """Raise RequestError where the hosts or the interface between them are not named."""
         check_hosts(point, self._settings)
-
-    def pending(self, folder: RunFolder) -> None:
-        """No rank outlives this launcher."""
 
     def run(
         self,

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
+from typing import Any
 
 from paceline.errors import RequestError
 
@@ -73,7 +74,8 @@ def _module(name: str, arguments: Sequence[str]) -> tuple[CodeType, ModuleType]:
     if spec is not None and spec.submodule_search_locations is not None:
         name = f"{name}.__main__"
         spec = _spec(name)
-    code = spec.loader.get_code(name) if spec is not None and hasattr(spec.loader, "get_code") else None  # pyright: ignore
+    get_code: Any = getattr(spec and spec.loader, "get_code", None)
+    code = get_code(name) if get_code else None
     if spec is None or code is None:
         raise RequestError(
             f"There is no module {name!r} that could be run.",

@@ -97,7 +97,7 @@ def _file_sha256(path: str | None) -> str:
 
 def _physical_cores() -> int:
     """Of the host; psutil knows where there is no topology to read."""
-    found = {processor.core for processor in host.processors(affinity=range(os.cpu_count() or 1))}
+    found = {processor.core for processor in host.processors(among=range(os.cpu_count() or 1))}
     return min(len(found), psutil.cpu_count(logical=False) or len(found))
 
 

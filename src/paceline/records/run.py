@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from paceline import catalog
 from paceline.records.given import Clock, Complaint, Given, Link
 from paceline.records.settings import LaunchSettings
 from paceline.records.study import Point
 
 STOPPED = 75
 """Exit code of a rank that wrote a checkpoint and left because it was told to: what sysexits.h calls a try again."""
-SCHEDULERS = ("slurm", "pbs")
-"""Launchers whose jobs are warned before they are ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,7 @@ class Manifest:
     @property
     def warned(self) -> bool:
         """Whether the ranks may be told to write a checkpoint and leave, before they are ended."""
-        return self.point.launcher in SCHEDULERS and self.launch.grace_s > 0
+        return catalog.launcher(self.point.launcher).is_scheduler and self.launch.grace_s > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -213,7 +213,7 @@ def factor_value(point: Point, path: str) -> str | int | float | bool | None:
         return value if isinstance(value, str | int | float) else None
     if section != "run":
         return getattr(getattr(point, section), key)
-    return getattr(point, key) if hasattr(point, key) and key != "servers" else point.options.get(key)
+    return point.options.get(key) if key in catalog.RUN_OPTIONS else getattr(point, key)
 
 
 def shown_value(path: str, value: str | int | float | bool | None) -> str | int | float | bool | None:
@@ -238,7 +238,7 @@ def _factor_text(point: Point, path: str) -> str:
 def _portable_options(model: ModelSettings) -> dict[str, object]:
     """A model's options with the file of a pretrained network's weights as `_file_name` has it."""
     weights = model.options.get("weights")
-    if not isinstance(weights, str) or not catalog.pretrained(model.name):
+    if not isinstance(weights, str) or not catalog.model(model.name).pretrained:
         return model.options
     return {**model.options, "weights": _file_name(weights)}
 

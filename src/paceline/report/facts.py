@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from paceline.catalog import NEED_MPI
+from paceline import catalog
 from paceline.records.given import Given, Link
 from paceline.records.results import Interval, StudyResults
 from paceline.records.run import Machine
@@ -94,7 +94,7 @@ def communication_text(results: StudyResults) -> str:
     """What carries messages: gradients go by MPI where the strategy is one of MPI's, all else by torch's backend."""
     backend = results.machine.backend if results.machine else ""
     strategies = results.study.vary.get("run.strategy", (results.study.run.strategy,))
-    by_mpi = [str(name) for name in strategies if name in NEED_MPI]
+    by_mpi = [str(name) for name in strategies if catalog.strategy(str(name)).needs_mpi]
     if not by_mpi or is_script(results) or backend in ("", "none"):
         return backend
     which = f" ({', '.join(by_mpi)})" if len(by_mpi) < len(strategies) else ""

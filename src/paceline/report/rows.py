@@ -28,7 +28,7 @@ _SPREADS = ("test_accuracy", "test_loss")
 _EFFECTS = ("loss_pct", "accuracy_pct", "time_pct")
 _TO_TARGET = {"steps": "steps_to_target", "time_s": "time_to_target_s", "rank_hours": "rank_hours_to_target"}
 _WORTH = ("statistical_efficiency", "effective_speedup")
-_OPTIONS = tuple(dict.fromkeys(option for options in catalog.STRATEGY_OPTIONS.values() for option in options))
+_OPTIONS = catalog.RUN_OPTIONS
 
 # column -> its type, in the order in which they stand
 COLUMNS: dict[str, type] = {

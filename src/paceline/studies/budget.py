@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from paceline import catalog
 from paceline.errors import RequestError, StorageError
 from paceline.records.codec import read_record, write_atomically
 from paceline.records.folder import RunFolder, StudyFolder
@@ -154,9 +155,9 @@ def _wall_s(folder: RunFolder, manifest: Manifest) -> float:
 
 
 def _started_at(folder: RunFolder, manifest: Manifest) -> float | None:
-    """When ranks were there, on the wall clock: later than the launch where their job had to wait; None where never."""
+    """When the first rank started, on the wall clock: the launch where ranks never wait; None where they still did."""
     starts = [_modified_at(path) for path in folder.ranks.glob("*.start")]
-    if starts or manifest.point.launcher != "local":
+    if starts or catalog.launcher(manifest.point.launcher).queues:
         return min(starts, default=None)
     return _instant(manifest.launched_at)
 

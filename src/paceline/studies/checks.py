@@ -137,10 +137,11 @@ def _data(data: DataSettings, base: Path, *, ranks: int) -> Iterator[Problem]:
             f"data.validation = {data.validation}: must be a fraction from 0 to below 1, or a whole number of samples.",
         )
     yield from image_problems(data)
-    if data.dataset != "synthetic":
+    if not catalog.dataset(data.dataset).made:
+        makers = [shown(name) for name, entry in catalog.entries("dataset") if entry.made]
         for key in ("shape", "classes", "samples"):
             if getattr(data, key) is not None:
-                text = f'data.{key} = {shown(getattr(data, key))}: only dataset = "synthetic" takes it.'
+                text = f"data.{key} = {shown(getattr(data, key))}: only dataset = {' or '.join(makers)} takes it."
                 yield Problem((f"data.{key}", "data.dataset"), text)
         return
     if data.shape is not None and (len(data.shape) != 3 or min(data.shape) < 1):
@@ -175,7 +176,7 @@ def image_problems(data: DataSettings) -> Iterator[Problem]:
         yield Problem(("data.test",), f"data.test = {data.test}: must be a fraction from 0 to below 1.")
     form, usual = data.dataset.partition(":")[0], DataSettings()
     arrays = form in ("npz", "idx") or (form != "images" and data.dataset.endswith(".npz"))
-    if arrays or (catalog.known("dataset", data.dataset) and data.dataset not in catalog.IMAGE_FOLDERS):
+    if arrays or (catalog.known("dataset", data.dataset) and not catalog.dataset(data.dataset).image_folder):
         for key in ("image_size", "test", "damaged"):
             value = getattr(data, key)
             if value != getattr(usual, key):
@@ -221,8 +222,8 @@ def _train(train: TrainSettings) -> Iterator[Problem]:
         yield Problem(("train.lr",), f"train.lr = {train.lr}: must be a finite number above 0.")
     if not 0 <= train.momentum < 1:
         yield Problem(("train.momentum",), f"train.momentum = {train.momentum}: must be from 0 to below 1.")
-    elif train.momentum and train.optimizer not in catalog.TAKE_MOMENTUM:
-        takers = " and ".join(catalog.TAKE_MOMENTUM)
+    elif train.momentum and "momentum" not in catalog.optimizer(train.optimizer).takes:
+        takers = " and ".join(name for name, entry in catalog.entries("optimizer") if "momentum" in entry.takes)
         text = f"train.momentum = {train.momentum}: only {takers} take it, not {shown(train.optimizer)}."
         yield Problem(("train.momentum", "train.optimizer"), text)
     decay = train.weight_decay
@@ -316,7 +317,7 @@ def _least(path: str, value: int | None, least: int, most: int | None = None) ->
 
 
 def _known(path: str, kind: str, name: str) -> Iterator[Problem]:
-    if name not in catalog.names(kind):
+    if not catalog.known(kind, name):
         yield Problem((path,), f"{path} = {shown(name)}: {_unknown(kind, name)}")
 
 
@@ -329,5 +330,4 @@ def _unknown(kind: str, name: str) -> str:
     known = catalog.names(kind)
     near = catalog.nearest(name, known)
     hint = f" Did you mean {shown(near)}?" if near else ""
-    members = [f"{family}:NAME" for family in catalog.FAMILIES.get(kind, ())]
-    return f"there is no such {kind}.{hint} Known: {', '.join((*known, *members))}."
+    return f"there is no such {kind}.{hint} Known: {', '.join((*known, *catalog.members(kind)))}."

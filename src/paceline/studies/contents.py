@@ -116,7 +116,7 @@ def fetched_contents(study: Study, first: Prepared, *, fetch: Callable[[DataSett
 
 
 def _cached(settings: DataSettings, cache: Path | None) -> Prepared | None:
-    if settings.dataset == "synthetic" or settings.dataset not in catalog.names("dataset"):
+    if catalog.dataset(settings.dataset).made or not catalog.known("dataset", settings.dataset):
         return None
     try:
         return store.cached(settings, base=Path(), cache=cache)

@@ -29,14 +29,6 @@ from paceline.studies.recipe import followed, said_in
 GRID, ONE_AT_A_TIME = "grid", "one-at-a-time"
 DESIGNS = (GRID, ONE_AT_A_TIME)
 
-# What of [launch] decides how fast the ranks of a launcher are. The interface counts where there are several hosts.
-_SITE = {
-    "mpi": ("mpiexec",),
-    "slurm": ("partition", "constraint", "gpus_per_host", "start"),
-    "pbs": ("partition", "constraint", "gpus_per_host"),
-    "ray": ("gpus_per_host", "spread"),
-}
-
 
 def expand(
     study: Study,
@@ -99,7 +91,7 @@ def _with_values(study: Study, values: Mapping[str, object]) -> Study:
         study = replace(study, **{section: settings})
     if "model.name" not in values:
         return study
-    taken = catalog.model_options(study.model.name)
+    taken = catalog.model(study.model.name).options
     options = {key: value for key, value in study.model.options.items() if taken is None or key in taken}
     return replace(study, model=replace(study.model, options=options))
 
@@ -111,7 +103,7 @@ def rank_numbers(run: RunSettings) -> tuple[int, ...]:
 
 def _point(study: Study, ranks: int, data_digest: str, model_digest: str) -> Point:
     run = study.run
-    options = catalog.strategy_options(run.strategy)
+    options = dict(catalog.strategy(run.strategy).options)
     given = {option: getattr(run, option) for option in options if getattr(run, option) is not None}
     return Point(
         data=study.data,
@@ -137,7 +129,7 @@ def _point(study: Study, ranks: int, data_digest: str, model_digest: str) -> Poi
 
 def site_keys(run: RunSettings) -> tuple[str, ...]:
     """What of `[launch]` decides how fast ranks are that are started in this way."""
-    return (*_SITE.get(run.launcher, ()), *(("interface",) if run.hosts > 1 else ()))
+    return (*catalog.launcher(run.launcher).speed_keys, *(("interface",) if run.hosts > 1 else ()))
 
 
 def _site(launch: LaunchSettings, run: RunSettings) -> dict[str, str]:

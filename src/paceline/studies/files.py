@@ -29,14 +29,14 @@ def model_path(name: str, base: Path) -> Path | None:
 def weights_path(model: ModelSettings, base: Path) -> Path | None:
     """The absolute path of the user's own weights for a pretrained network; None where it has none."""
     weights = model.options.get("weights")
-    if not catalog.pretrained(model.name) or not isinstance(weights, str) or weights in catalog.WEIGHTS:
+    if not catalog.model(model.name).pretrained or not isinstance(weights, str) or weights in catalog.WEIGHTS:
         return None
     return absolute(weights, base)
 
 
 def data_path(dataset: str, base: Path) -> Path | None:
     """The absolute path of the user's arrays; None for a data set of the catalog."""
-    return None if dataset in catalog.names("dataset") else absolute(_form_and_path(dataset)[1], base)
+    return None if catalog.known("dataset", dataset) else absolute(_form_and_path(dataset)[1], base)
 
 
 def _form_and_path(dataset: str) -> tuple[str, str]:

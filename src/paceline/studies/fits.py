@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from paceline import catalog
 from paceline.errors import RequestError
 from paceline.launch import machine
 from paceline.launch.base import Launcher
@@ -23,8 +24,6 @@ from paceline.units import counted
 MACHINE = "machine"
 MOST_PER_CORE = 2
 """Threads that may share a core: two still show that a study runs, more only how a machine suffers."""
-_HERE = ("local", "torchrun", "mpi", "ray")
-_NAMED_MACHINES = ("torchrun", "mpi")
 
 
 def held(
@@ -54,13 +53,13 @@ def not_run(study: Study, point: Point, reason: str) -> NotRun:
 
 def beyond(study: Study, point: Point, cores: int) -> str:
     """Why neither this machine, with so many cores, nor the hosts that are named hold a point; empty where they do."""
-    launch = launch_of(study, point)
-    if point.hosts > 1 and point.launcher == "local":
-        return f"It needs {counted(point.hosts, 'host')}, and the launcher local has this machine alone."
-    if point.hosts > 1 and point.launcher in _NAMED_MACHINES and point.hosts > len(launch.machines):
+    launch, entry = launch_of(study, point), catalog.launcher(point.launcher)
+    if point.hosts > 1 and not entry.several_hosts:
+        return f"It needs {counted(point.hosts, 'host')}, and the launcher {point.launcher} has this machine alone."
+    if point.hosts > 1 and entry.named_machines and point.hosts > len(launch.machines):
         named = counted(len(launch.machines), "host") if launch.machines else "none"
         return f"It needs {counted(point.hosts, 'host')}, and launch.machines names {named}."
-    here = point.hosts == 1 and point.launcher in _HERE and not launch.ray_address
+    here = point.hosts == 1 and not entry.is_scheduler and not launch.ray_address
     server_threads = point.options.get("server_threads", 1)
     threads = point.ranks * point.threads + point.servers * server_threads
     if here and threads > MOST_PER_CORE * cores:

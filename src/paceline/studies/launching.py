@@ -12,9 +12,6 @@ from paceline.studies.expand import site_keys, variants
 from paceline.studies.keys import KEYS, TEXTS, Problem, shown
 from paceline.units import counted
 
-_OPTIONS = tuple(dict.fromkeys(option for taken in catalog.STRATEGY_OPTIONS.values() for option in taken))
-_NAMED_MACHINES = ("torchrun", "mpi")
-
 
 def problems(study: Study) -> Iterator[Problem]:
     """Everything that is wrong with how a study's ranks are to be started, each mistake once."""
@@ -30,7 +27,7 @@ def problems(study: Study) -> Iterator[Problem]:
         yield from _carried("run.strategy", strategy, launcher, catalog.carriers(strategy))
     for launcher in dict.fromkeys(run.launcher for run in runs):
         if "mpi-io" in reads:
-            yield from _carried("data.read", "mpi-io", launcher, catalog.HAVE_MPI)
+            yield from _carried("data.read", "mpi-io", launcher, catalog.with_mpi())
 
 
 def _settings(launch: LaunchSettings) -> Iterator[Problem]:
@@ -61,13 +58,13 @@ def _settings(launch: LaunchSettings) -> Iterator[Problem]:
 def _untaken_options(study: Study, runs: list[RunSettings]) -> Iterator[Problem]:
     """An option that no strategy of the study takes was meant for another one."""
     strategies = tuple(dict.fromkeys(run.strategy for run in runs))
-    if not set(strategies) <= set(catalog.names("strategy")):
+    if not all(catalog.known("strategy", strategy) for strategy in strategies):
         return
-    for option in _OPTIONS:
+    for option in catalog.RUN_OPTIONS:
         value = study.vary.get(f"run.{option}", getattr(study.run, option))
-        if value is None or any(option in catalog.strategy_options(strategy) for strategy in strategies):
+        if value is None or any(option in catalog.strategy(strategy).options for strategy in strategies):
             continue
-        takers = [name for name in catalog.names("strategy") if option in catalog.strategy_options(name)]
+        takers = [name for name, entry in catalog.entries("strategy") if option in entry.options]
         text = f"run.{option} = {shown(value)}: {_named(strategies)} does not take it; {_listed(takers)} would."
         yield Problem((f"run.{option}", "run.strategy"), text)
 
@@ -92,28 +89,33 @@ def _hosts(launch: LaunchSettings, runs: list[RunSettings], *, fits: str) -> Ite
     """
     spread = [run for run in runs if run.hosts > 1]
     if fits:
-        spread = [run for run in spread if run.launcher != "local" and not _too_many(launch, run)]
-    if any(run.launcher == "local" for run in spread):
-        others = [name for name in catalog.names("launcher") if name != "local"]
-        text = f'run.launcher = "local": all its ranks are on this machine, but run.hosts asks for more. {_can(others)}'
-        yield Problem(("run.launcher", "run.hosts"), text)
-    several = [run for run in spread if run.launcher != "local" and run.launcher in catalog.names("launcher")]
+        spread = [run for run in spread if _several_hosts(run) and not _too_many(launch, run)]
+    for here in dict.fromkeys(run.launcher for run in spread if not _several_hosts(run)):
+        if catalog.known("launcher", here):
+            others = [name for name, entry in catalog.entries("launcher") if entry.several_hosts]
+            text = f"all its ranks are on this machine, but run.hosts asks for more. {_can(others)}"
+            yield Problem(("run.launcher", "run.hosts"), f"run.launcher = {shown(here)}: {text}")
+    several = [run for run in spread if _several_hosts(run)]
     if several and not launch.interface:
         text = 'say which network the hosts share, e.g. interface = "eth0". `ip -br addr` lists them.'
         yield Problem(("launch.interface", "run.hosts"), f"launch.interface is missing: {text}")
-    needed = max((run.hosts for run in several if run.launcher in _NAMED_MACHINES), default=0)
+    needed = max((run.hosts for run in several if catalog.launcher(run.launcher).named_machines), default=0)
     if needed > len(launch.machines):
         named = counted(len(launch.machines), "host")
         text = f"launch.machines names {named}, but run.hosts asks for {needed}: name at least as many."
         yield Problem(("launch.machines", "run.hosts"), text)
 
 
+def _several_hosts(run: RunSettings) -> bool:
+    return catalog.launcher(run.launcher).several_hosts
+
+
 def _too_many(launch: LaunchSettings, run: RunSettings) -> bool:
-    return run.launcher in _NAMED_MACHINES and run.hosts > len(launch.machines)
+    return catalog.launcher(run.launcher).named_machines and run.hosts > len(launch.machines)
 
 
 def _carried(path: str, value: str, launcher: str, carriers: tuple[str, ...]) -> Iterator[Problem]:
-    if launcher in catalog.names("launcher") and launcher not in carriers:
+    if catalog.known("launcher", launcher) and launcher not in carriers:
         text = f"{path} = {shown(value)}: needs MPI, which the launcher {launcher} does not bring. {_can(carriers)}"
         yield Problem((path, "run.launcher"), text)
 

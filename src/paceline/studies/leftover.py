@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from paceline import catalog
 from paceline.errors import StorageError
+from paceline.launch.base import Launcher
 from paceline.records.codec import read_record
 from paceline.records.folder import RunFolder, StudyFolder
 from paceline.records.run import Job, Manifest
@@ -26,6 +27,5 @@ def end_jobs(folder: StudyFolder) -> None:
             manifest = read_record(run.manifest, Manifest)
         except StorageError:
             continue
-        launcher = catalog.load("launcher", manifest.point.launcher)(settings=manifest.launch)
-        if hasattr(launcher, "cancel"):
-            launcher.cancel(run)
+        launcher: Launcher = catalog.load("launcher", manifest.point.launcher)(settings=manifest.launch)
+        launcher.cancel(run)

@@ -59,14 +59,14 @@ def meaning(key: str, names: Sequence[str], base: Path) -> str:
 
 def untaken(options: Sequence[str], names: Sequence[str]) -> Iterator[str]:
     """Options that none of several models of the catalog takes."""
-    taken = [catalog.model_options(name) for name in names]
+    taken = [catalog.model(name).options for name in names]
     for key in options:
         if all(each is not None and key not in each for each in taken):
             yield key
 
 
 def _of_model(key: str, name: str, base: Path) -> str | None:
-    taken = catalog.model_options(name)
+    taken = catalog.model(name).options
     if taken is not None:
         return None if key not in taken else ONE if isinstance(taken[key], list) else SEVERAL
     path, function = model_path(name, base), name.rpartition(":")[2]

@@ -17,7 +17,8 @@ MAX_IMAGE_SIZE = 2048
 def problems(study: Study, base: Path) -> Iterator[Problem]:
     """Options of a pretrained network that cannot be, and settings that do not go with it; nothing for other models."""
     model, options = study.model, study.model.options
-    if not catalog.pretrained(model.name):
+    entry = catalog.model(model.name)
+    if not entry.pretrained:
         return
     yield from _weights(study, base)
     if not isinstance(options.get("freeze", True), bool):
@@ -33,16 +34,17 @@ def problems(study: Study, base: Path) -> Iterator[Problem]:
     size = options.get("image_size")
     if size is not None and not _whole(size, 1, MAX_IMAGE_SIZE):
         yield _wrong("image_size", size, f"must be a number of pixels from 1 to {MAX_IMAGE_SIZE}.")
-    if catalog.family("model", model.name) == "keras" and study.train.precision != "float32":
+    if study.train.precision not in entry.precisions:
         yield Problem(
             ("train.precision", "model.name"),
-            f"train.precision = {shown(study.train.precision)}: Keras's networks compute in float32 alone.",
+            f"train.precision = {shown(study.train.precision)}: "
+            f"the model {model.name} computes in {' or '.join(entry.precisions)} alone.",
         )
 
 
 def _weights(study: Study, base: Path) -> Iterator[Problem]:
     weights, path = study.model.options.get("weights", "imagenet"), weights_path(study.model, base)
-    endings = catalog.weights_endings(study.model.name)
+    endings = catalog.model(study.model.name).weights_endings
     if not isinstance(weights, str):
         yield _wrong("weights", weights, f"must be {' or '.join(catalog.WEIGHTS)}, or the path of a file.")
     elif path is not None and not weights.endswith(endings):

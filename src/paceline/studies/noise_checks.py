@@ -31,11 +31,12 @@ def problems(study: Study, ranks: tuple[int, ...]) -> Iterator[Problem]:
 def _visible(study: Study, key: str, given: str, most: int) -> Iterator[Problem]:
     """Whether a rank sees its own gradient and the mean one."""
     strategy = study.run.strategy
-    if most > 1 and catalog.known("strategy", strategy) and strategy not in catalog.SHOW_NOISE:
+    if most > 1 and catalog.known("strategy", strategy) and not catalog.strategy(strategy).shows_noise:
+        showing = [name for name, entry in catalog.entries("strategy") if entry.shows_noise]
         yield Problem(
             (key, "run.strategy"),
             f"{given}: under {strategy} no rank has the mean gradient as it is, so that its noise cannot be measured. "
-            f"Use one of {', '.join(catalog.SHOW_NOISE)}.",
+            f"Use one of {', '.join(showing)}.",
         )
     if study.train.sync_batchnorm:
         text = f"{given}: with train.sync_batchnorm the gradient of one rank hangs on the samples of all others"
@@ -45,7 +46,8 @@ def _visible(study: Study, key: str, given: str, most: int) -> Iterator[Problem]
 def _adascale(study: Study, ranks: tuple[int, ...]) -> Iterator[Problem]:
     train, given = study.train, 'train.lr_rule = "adascale"'
     for key, optimizer in (("train.optimizer", train.optimizer), ("finetune.optimizer", study.finetune.optimizer)):
-        if optimizer not in ("sgd", "") and (key == "train.optimizer" or study.finetune.epochs > 0):
+        other = bool(optimizer) and not catalog.optimizer(optimizer).plain_sgd
+        if other and (key == "train.optimizer" or study.finetune.epochs > 0):
             text = f'{given}: is a rule for SGD, not for {shown(optimizer)}. Give {key} = "sgd", or another rule.'
             yield Problem(("train.lr_rule", key), text)
     if train.batch_global is not None and train.lr_batch is None:

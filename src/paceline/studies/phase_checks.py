@@ -34,15 +34,15 @@ def problems(study: Study) -> Iterator[Problem]:
         key = "finetune.epochs" if study.finetune.epochs > 0 else "train.cached_features"
         text = f"model.freeze = false: {key} needs a base that is frozen first. Leave one of them out."
         yield Problem(("model.freeze", key), text)
-    strategy, servers = study.run.strategy, "servers" in catalog.strategy_options(study.run.strategy)
-    if study.finetune.epochs > 0 and servers:
+    strategy, entry = study.run.strategy, catalog.strategy(study.run.strategy)
+    if study.finetune.epochs > 0 and entry.has_servers:
         yield Problem(
             ("finetune.epochs", "run.strategy"),
             f"finetune.epochs = {study.finetune.epochs}: under {strategy} servers hold what the first phase trains, "
             "and the second trains more. Use another strategy.",
         )
-    if study.train.sync_batchnorm and (servers or strategy == "local-sgd"):
-        why = "ranks send nothing to one another" if servers else "ranks have weights of their own"
+    if study.train.sync_batchnorm and (entry.has_servers or entry.own_weights):
+        why = "ranks send nothing to one another" if entry.has_servers else "ranks have weights of their own"
         yield Problem(
             ("train.sync_batchnorm", "run.strategy"),
             f"train.sync_batchnorm = true: under {strategy} {why}, so that they cannot normalise together. "
@@ -73,7 +73,7 @@ def _values(finetune: FinetuneSettings) -> Iterator[Problem]:
         yield Problem(("finetune.epochs",), f"finetune.epochs = {finetune.epochs}: must be 0 or more.")
     if not (math.isfinite(finetune.lr) and finetune.lr > 0):
         yield Problem(("finetune.lr",), f"finetune.lr = {finetune.lr}: must be a finite number above 0.")
-    if finetune.optimizer and finetune.optimizer not in catalog.names("optimizer"):
+    if finetune.optimizer and not catalog.known("optimizer", finetune.optimizer):
         text = f"finetune.optimizer = {shown(finetune.optimizer)}: {catalog.unknown('optimizer', finetune.optimizer)}"
         yield Problem(("finetune.optimizer",), text)
     for key, allowed in _CHOICES.items():

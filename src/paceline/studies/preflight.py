@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.catalog import pretrained
+from paceline import catalog
 from paceline.errors import ModelError
 from paceline.identity import PARENT_PID, inherited_environment
 from paceline.launch.child import python, thread_environment
@@ -53,7 +53,8 @@ def check_model(
         for path, manifest in zip(paths, manifests, strict=True):
             write_record(path, manifest)
         told = [*(["--timed"] if timed else []), *map(str, paths)]
-        patience_s = FETCHING_TIMEOUT_S if any(pretrained(m.point.model.name) for m in manifests) else TIMEOUT_S
+        fetching = any(catalog.model(m.point.model.name).pretrained for m in manifests)
+        patience_s = FETCHING_TIMEOUT_S if fetching else TIMEOUT_S
         patience_s += MORE_MODELS_S * (len(manifests) - 1)
         answer = _answer((*command, *told), manifests[-1], patience_s if timeout_s is None else timeout_s)
     if answer.get("ok") is not True:

@@ -101,10 +101,10 @@ def _scale(chosen: _Choices, batch_global: int, ranks: int, *, servers: bool) ->
         decay = {"weight_decay": LAMB_WEIGHT_DECAY} if chosen.train.weight_decay is None else {}
         chosen.take("optimizer", "lamb", "large-batch", largest_batch=LARGEST_BATCH, **decay)
     if chosen.unsaid("lr_rule"):
-        if chosen.train.optimizer in ("sgd", "lars"):
-            chosen.take("lr_rule", "linear", "steps-grow-with-samples")
-        else:
+        if catalog.optimizer(chosen.train.optimizer).adaptive:
             chosen.take("lr_rule", "sqrt", "noise-falls-with-root-of-batch")
+        else:
+            chosen.take("lr_rule", "linear", "steps-grow-with-samples")
     if chosen.unsaid("lr_batch") and chosen.train.batch_per_rank is None and chosen.train.lr_rule != "none":
         chosen.take("lr_batch", USUAL_BATCH, "usual-batch", batch=USUAL_BATCH)
     if chosen.unsaid("schedule"):
@@ -136,7 +136,7 @@ def _as_published(chosen: _Choices, batch_global: int, ranks: int) -> None:
             chosen.take("lr_batch", share, "batch-of-one-rank")
     if chosen.unsaid("initialiser"):
         chosen.take("initialiser", "keras", "keras-initialiser")
-    for key, value in catalog.KERAS_DEFAULTS.get(chosen.train.optimizer, {}).items():
+    for key, value in catalog.optimizer(chosen.train.optimizer).keras_defaults.items():
         if chosen.unsaid(key):
             chosen.take(key, value, "keras-default", optimizer=chosen.train.optimizer)
 
@@ -146,7 +146,7 @@ def _second_phase(finetune: FinetuneSettings, train: TrainSettings) -> tuple[Fin
     optimizer = finetune.optimizer
     if train.recipe != "as-published" or not finetune.epochs or optimizer in ("", train.optimizer):
         return finetune, ()
-    keras = catalog.KERAS_DEFAULTS.get(optimizer, {})
+    keras = catalog.optimizer(optimizer).keras_defaults
     taken = {key: value for key, value in keras.items() if getattr(finetune, key) is None}
     choices = (
         Choice(path=f"finetune.{key}", value=value, reason="keras-default", facts={"optimizer": optimizer})

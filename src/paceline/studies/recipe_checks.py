@@ -107,14 +107,15 @@ def _rate(train: TrainSettings, epochs: int | None) -> Iterator[Problem]:
 
 def optimizer_problems(section: str, settings: TrainSettings | FinetuneSettings, optimizer: str) -> Iterator[Problem]:
     """What is wrong with the numbers of a section that only some optimizers take, for the one that it has."""
-    for key, takers in (("epsilon", catalog.TAKE_EPSILON), ("rho", catalog.TAKE_RHO)):
+    for key in ("epsilon", "rho"):
         path, value = f"{section}.{key}", getattr(settings, key)
         if value is None:
             continue
         if not 0 < value < (1 if key == "rho" else math.inf):
             limits = "above 0 and below 1" if key == "rho" else "a finite number above 0"
             yield Problem((path,), f"{path} = {shown(value)}: must be {limits}.")
-        if optimizer not in takers:
+        if key not in catalog.optimizer(optimizer).takes:
+            takers = [name for name, entry in catalog.entries("optimizer") if key in entry.takes]
             only = f"{', '.join(takers)} {'take' if len(takers) > 1 else 'takes'} it"
             about = dict.fromkeys((path, f"{section}.optimizer", "train.optimizer"))
             yield Problem(tuple(about), f"{path} = {shown(value)}: only {only}, not {shown(optimizer)}.")
@@ -122,14 +123,15 @@ def optimizer_problems(section: str, settings: TrainSettings | FinetuneSettings,
 
 def _servers(train: TrainSettings, strategy: str) -> Iterator[Problem]:
     """What a strategy cannot do, by what it has where."""
-    if "servers" in catalog.strategy_options(strategy):
-        if train.optimizer in catalog.BY_LAYER:
+    entry = catalog.strategy(strategy)
+    if entry.has_servers:
+        if catalog.optimizer(train.optimizer).by_layer:
             text = f"steps whole layers, and under {strategy} a server may hold a part of one. Use another strategy."
             yield _problem(train, "optimizer", text, "run.strategy")
         if train.clip_norm > 0:
             text = f"under {strategy} every server sees its own part of the gradient, and none its whole length."
             yield _problem(train, "clip_norm", text, "run.strategy")
-    if train.average_epochs > 0 and strategy in ("local-sgd", "parameter-server-async"):
+    if train.average_epochs > 0 and entry.own_weights:
         text = f"under {strategy} every rank has weights of its own between two meetings: there is no one average."
         yield _problem(train, "average_epochs", text, "run.strategy")
 

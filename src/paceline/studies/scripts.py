@@ -40,7 +40,7 @@ _BROUGHT = {
     "train": "optimizer, batch and length of training",
     "finetune": "phases",
 }
-_OPTIONS = tuple(dict.fromkeys(option for taken in catalog.STRATEGY_OPTIONS.values() for option in taken))
+_OPTIONS = catalog.RUN_OPTIONS
 _LONG = 80
 
 

@@ -148,7 +148,7 @@ def _fits(hint: Any, value: object) -> bool:
 
 def _fault(path: str, value: Any) -> str:
     """What is impossible about a value of the right type; empty where nothing is."""
-    if path == "run.launcher" and value not in catalog.names("launcher"):
+    if path == "run.launcher" and not catalog.known("launcher", value):
         near = catalog.nearest(value, catalog.names("launcher"))
         hint = f" Did you mean {shown(near)}?" if near else ""
         return f"there is no such launcher.{hint} Known: {', '.join(catalog.names('launcher'))}."

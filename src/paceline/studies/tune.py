@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from paceline import catalog
 from paceline.errors import FolderError, RequestError
 from paceline.records.lr_range import LrAdvice
 from paceline.records.settings import TrainSettings
@@ -40,7 +41,8 @@ def range_study(loaded: LoadedStudy, *, cores: int, first: float, last: float, s
     study = loaded.study
     _check(study, first, last, steps, repeats)
     numbers = rank_numbers(study.run)
-    fitting = [number for number in numbers if number * study.run.threads <= cores or study.run.launcher != "local"]
+    elsewhere = catalog.launcher(study.run.launcher).several_hosts
+    fitting = [number for number in numbers if number * study.run.threads <= cores or elsewhere]
     chosen, usual = max(fitting, default=min(numbers)), TrainSettings()
     train = replace(
         _settled(study, study, chosen),
@@ -99,7 +101,7 @@ def _settled(study: Study, variant: Study, ranks: int) -> TrainSettings:
     """The settings that a recipe makes of one combination of a study's factors at so many ranks."""
     train = variant.train
     batch_global = train.batch_global if train.batch_global is not None else (train.batch_per_rank or 1) * ranks
-    servers = variant.run.strategy.startswith("parameter-server")
+    servers = catalog.strategy(variant.run.strategy).has_servers
     return resolved(train, batch_global=batch_global, ranks=ranks, servers=servers, said=said_in(study))[0]
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import psutil
 
 # Nothing heavy before the rank is tied and pinned: see worker.py.
+from paceline import host
 from paceline.errors import PacelineError, RunError
 from paceline.guard import pin, tie_to_parent
 from paceline.identity import Identity, this_rank, versions
@@ -127,7 +128,7 @@ def _report(identity: Identity, manifest: Manifest, failed: dict[str, Any]) -> R
         device="cpu",
         backend="gloo",
         threads=manifest.point.threads,
-        affinity=tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else (),
+        affinity=host.pinned(),
         versions=versions(),
         steps=0,
         ended_at_ns=time.monotonic_ns(),

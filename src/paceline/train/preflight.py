@@ -60,7 +60,8 @@ def checked(manifest: Manifest) -> dict[str, Any]:
     if point.finetune.epochs:
         unfreeze(model, point.finetune.batchnorm)
         _check_phase(point, model, dataset)
-    if point.launcher == "local":  # what other hosts have is theirs to say, when the ranks are there
+    # What other hosts have is theirs to say, when the ranks are there.
+    if not catalog.launcher(point.launcher).several_hosts:
         choose_device(point.device, point.ranks - 1)
     _check_mpi(point)
     return {"ok": True, "parameters": parameters}
@@ -127,7 +128,7 @@ def _check_features(point: Point, model: torch.nn.Module, dataset: Dataset) -> N
 def _check_gradients(point: Point, model: torch.nn.Module) -> None:
     """DDP waits for the gradient of every parameter: one that the loss does not reach would stop it."""
     unused = [name for name, p in model.named_parameters() if p.requires_grad and p.grad is None]
-    if unused and point.strategy.startswith("ddp") and point.ranks > 1:
+    if unused and catalog.strategy(point.strategy).needs_every_gradient and point.ranks > 1:
         raise ModelError(
             f"The loss does not depend on parameter {unused[0]!r} of the model {point.model.name!r}.",
             right=f"The strategy {point.strategy} needs a gradient for every parameter that is trained.",
@@ -137,7 +138,7 @@ def _check_gradients(point: Point, model: torch.nn.Module) -> None:
 
 def _check_mpi(point: Point) -> None:
     """MPI is an extra, and its strategies send from the host's memory."""
-    if point.strategy not in catalog.NEED_MPI or point.ranks == 1:
+    if not catalog.strategy(point.strategy).needs_mpi or point.ranks == 1:
         return
     if importlib.util.find_spec("mpi4py") is None:
         raise RequestError(

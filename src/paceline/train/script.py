@@ -22,7 +22,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from paceline import units
+from paceline import host, units
 from paceline.errors import PacelineError, RunError
 from paceline.identity import Identity, script_environment, tell_libraries, versions
 from paceline.probe.script import run_script
@@ -123,7 +123,7 @@ class ScriptRank:
             host=identity.host,
             pid=os.getpid(),
             threads=torch.get_num_threads(),
-            affinity=tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else (),
+            affinity=host.pinned(),
             versions=versions(),
             ended_at_ns=time.monotonic_ns(),
             clock_offset_ns=self._clock.offset_ns,

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from paceline import catalog, units
+from paceline import catalog, host, units
 from paceline.data.cache import Dataset
 from paceline.errors import PacelineError, RequestError
 from paceline.identity import Identity, versions
@@ -277,7 +277,7 @@ class Session:
             device=str(self._device),
             backend=group.backend_name(self._talking_device, identity.size),
             threads=torch.get_num_threads(),
-            affinity=tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else (),
+            affinity=host.pinned(),
             versions=self._versions,
             ended_at_ns=self._recorder.clock_ns(),
             clock_offset_ns=clock.offset_ns if clock else 0,

@@ -18,13 +18,15 @@ def attach_keras(patches: Patches, observer: Observer, models: Models, calls: Ca
     """Watch Keras as soon as the script has imported it; where its classes are others, nothing is watched."""
 
     def watch_models(module: ModuleType) -> None:
-        if hasattr(module, "Model"):
+        model = getattr(module, "Model", None)
+        if model is not None:
             observer.recognise("Keras")
-            patches.replace(module.Model, "__call__", lambda original: _calling(models, original))
+            patches.replace(model, "__call__", lambda original: _calling(models, original))
 
     def watch_optimizers(module: ModuleType) -> None:
-        if hasattr(module, "BaseOptimizer"):
-            patches.replace(module.BaseOptimizer, "apply", lambda original: _applying(calls, original))
+        optimizer = getattr(module, "BaseOptimizer", None)
+        if optimizer is not None:
+            patches.replace(optimizer, "apply", lambda original: _applying(calls, original))
 
     patches.when_imported("keras.src.models.model", watch_models)
     patches.when_imported("keras.src.optimizers.base_optimizer", watch_optimizers)

@@ -69,7 +69,7 @@ class Models:
 
     def trained_by(self, optimizer: Any) -> None:
         """Watch the models that own what an optimizer trains, the first time that it is seen."""
-        if optimizer in self._asked or not hasattr(optimizer, "param_groups"):
+        if optimizer in self._asked or getattr(optimizer, "param_groups", None) is None:
             return
         self._asked.add(optimizer)
         trained = {id(p): p for group in optimizer.param_groups for p in group["params"]}

@@ -45,7 +45,7 @@ def summary(
     name: str, shape: tuple[int, int, int], classes: int, options: Mapping[str, Any], *, model_file: Path | None = None
 ) -> ModelSummary:
     """The layers of a model in the order in which an image passes them; no weights are read for it."""
-    built = untrained(options) if catalog.pretrained(name) else options
+    built = untrained(options) if catalog.model(name).pretrained else options
     model = build_model(name, built, shape=shape, classes=classes, model_file=model_file).eval()
     layers: list[Layer] = []
 

@@ -16,12 +16,12 @@ from torch.optim.optimizer import Optimizer
 from paceline import catalog
 from paceline.records.settings import TrainSettings
 
-_FUSED = {"sgd", "adam", "adamw"}
 _WRAPPED = ("add_param_group", "load_state_dict", "state_dict", "step", "zero_grad")
 
 
 def build_optimizer(settings: TrainSettings, parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
     """The optimizer that settings ask for."""
+    entry = catalog.optimizer(settings.optimizer)
     options: dict[str, Any] = {"lr": settings.lr}
     if settings.weight_decay is not None:
         options["weight_decay"] = settings.weight_decay
@@ -29,9 +29,9 @@ def build_optimizer(settings: TrainSettings, parameters: Iterable[torch.nn.Param
         options["eps"] = settings.epsilon
     if settings.rho is not None:
         options["rho"] = settings.rho
-    if settings.optimizer in catalog.TAKE_MOMENTUM:
+    if "momentum" in entry.takes:
         options["momentum"] = settings.momentum
-    if settings.optimizer in _FUSED:
+    if entry.fused:
         options["fused"] = True
     trainable = [parameter for parameter in parameters if parameter.requires_grad]
     return _never_compiled(catalog.load("optimizer", settings.optimizer))(trainable, **options)
