@@ -26,9 +26,10 @@ def everything() -> tuple[StudyResults, dict[str, Picture]]:
     """Results that have something in every section: failures, findings, links, what was not run, effects, phases, and
     a published study."""
     results, pictures = twelve_points(steps=30)
-    found = tuple(
-        Finding(name=f"found-{level}", severity=level, summary="Seen.", cause="Because.", remedy="Do.", points=("p",))
-        for level in ("error", "warning", "info")
+    found = (
+        Finding(code="failed", severity="error", values={"failure": "Seen.\nBecause."}, points=("p",)),
+        Finding(code="baseline-missing", severity="warning", values={"used": "2", "wanted": "1"}, points=("p",)),
+        Finding(code="more-ranks-than-cores", severity="info", values={"cores": 2, "threads": (("4 ranks", 1),)}),
     )
     first, *others = results.points
     assert results.machine is not None

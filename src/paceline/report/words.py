@@ -23,6 +23,7 @@ from paceline.report.side_by_side import (
     comparison_sentence,
     others_at_the_same_ranks,
 )
+from paceline.report.wording.findings import finding_words
 from paceline.units import counted, duration_text, finite, number_text, percent_text
 
 _SEVERITIES = ("error", "warning", "info")
@@ -244,16 +245,14 @@ def _who(results: StudyResults, points: list[PointResult]) -> str:
 def shown_findings(results: StudyResults) -> tuple[ShownFinding, ...]:
     """Failures and findings, the most severe first."""
     labels = {point.point_id: point.label for point in results.points}
-    told = " ".join(finding.summary + finding.cause for finding in results.findings)
-    failures = [_failure(point) for point in results.points if point.failure]
-    failures = [finding for finding in failures if finding.summary not in told]
+    named = {point_id for finding in results.findings if finding.code == "missing-runs" for point_id in finding.points}
+    failures = [_failure(point) for point in results.points if point.failure and point.point_id not in named]
     ordered = sorted((*failures, *results.findings), key=lambda finding: _severity(finding.severity))
     return tuple(_shown(finding, labels) for finding in ordered)
 
 
 def _failure(point: PointResult) -> Finding:
-    summary, _, more = (point.failure or "").partition("\n")
-    return Finding(name="failed", severity="error", summary=summary, cause=more, points=(point.point_id,))
+    return Finding(code="failed", severity="error", values={"failure": point.failure}, points=(point.point_id,))
 
 
 def _severity(name: str) -> int:
@@ -261,11 +260,12 @@ def _severity(name: str) -> int:
 
 
 def _shown(finding: Finding, labels: Mapping[str, str]) -> ShownFinding:
+    words = finding_words(finding)
     return ShownFinding(
-        name=finding.name,
+        name=finding.code,
         severity=finding.severity,
-        summary=finding.summary,
-        cause=finding.cause,
-        remedy=finding.remedy,
+        summary=words.summary,
+        cause=words.cause,
+        remedy=words.remedy,
         about=about([labels.get(point_id, point_id) for point_id in finding.points]),
     )

@@ -9,7 +9,7 @@ from paceline.studies.toml_text import settings_text
 
 
 def overridden(study: Study) -> dict[str, tuple[str, str]]:
-    """Path of a setting -> its value here and in the shipped file at the same size, as TOML; empty for other studies."""
+    """Path of a setting -> its value here and in the shipped file of this size, as TOML; empty for other studies."""
     if study.script or study.name not in {path.stem for path in shipped_files()}:
         return {}
     here, there = settings_text(study), settings_text(load_study(study.name, size=study.size or None).study)

@@ -14,7 +14,7 @@ from paceline.published.matching.updates import asks_for_updates, run_update_s, 
 from paceline.published.table_files import published_names, published_study
 from paceline.records.anatomy import RunTrace
 from paceline.records.run import RunResult
-from published_samples import usual
+from published_samples import beside_of, usual
 from trace_samples import Row, allreduce, run_of, trace_of
 
 STEPS = 2
@@ -107,9 +107,7 @@ def test_studies_without_its_table_do_not(name: str, asked: bool) -> None:
 
 def test_its_cell_has_the_interval_or_the_reason() -> None:
     results = usual("mnist-mpi")
-    cells = [
-        row.cells[1] for row in published_samples.beside_of(results).tables[0].rows if row.cells[1].value is not None
-    ]
+    cells = [row.cells[1] for row in beside_of(results).tables[0].rows if row.cells[1].value is not None]
     assert cells and all(cell.column == "update_s" and cell.low and cell.high and cell.n == 5 for cell in cells)
     without = beside(published_study("mnist-mpi"), results)
     assert "The spans of its runs do not show the exchange." in {row.cells[1].reason for row in without.tables[0].rows}

@@ -9,6 +9,7 @@ import pytest
 import published_samples
 import report_samples
 import series_samples
+from paceline.records.finding import Note
 from paceline.records.learning import Fault
 from paceline.records.results import PointResult, Spread, StudyResults
 from paceline.records.study import Point
@@ -117,9 +118,9 @@ def test_points_that_share_cores_are_in_the_answer_and_not_said_to_be_left_out()
 
 
 def test_a_published_question_is_answered_first_and_the_tests_are_said_beside_it() -> None:
-    results = published_samples.usual("mnist-batch-size")
-    assert not verdict(results).startswith("Test accuracy is lowest")
-    assert any(sentence.startswith("Of 5 test accuracies") for sentence in remarks(results))
+    model = published_samples.model_of(published_samples.usual("mnist-batch-size"))
+    assert not model.verdict.startswith("Test accuracy is lowest")
+    assert any(sentence.startswith("Of 5 test accuracies") for sentence in model.remarks)
 
 
 def test_of_more_points_than_rows_there_is_no_plot() -> None:
@@ -134,7 +135,7 @@ def test_a_dead_run_is_said_to_be_left_out_wherever_accuracies_are_compared() ->
 
     results = published_samples.results_of("mnist-batch-size", accuracy=accuracy, repeats=6)
     assert not figures(report_model(results))["test-accuracy"].caption.endswith(LEFT_OUT)
-    fault = Fault(name="dead", run=1, epoch=1, text="it looks dead")
+    fault = Fault(name="dead", run=1, epoch=1, why=Note(code="at-chance"))
     first, *others = results.points
     assert first.learning is not None
     faulty = replace(first, learning=replace(first.learning, faults=(fault,)))

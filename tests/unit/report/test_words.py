@@ -91,13 +91,15 @@ def test_the_lost_part_is_named_only_where_the_ledgers_support_it() -> None:
 
 def test_failures_and_findings_come_most_severe_first_and_once() -> None:
     results = samples.failed()
-    info = Finding(name="a", severity="info", summary="Short epochs.")
+    info = Finding(code="warm-up-in-times", severity="info", values={"found": 1, "points": 2})
     shown = shown_findings(replace(results, findings=(info,)))
     assert [note.severity for note in shown] == ["error", "info"]
     assert shown[0].summary.startswith("Rank 3 on node-a was killed") and shown[0].about == "4 ranks"
     assert shown[0].cause == "Its log: runs/1/logs/rank-0003.log"
-    told = Finding(name="missing-runs", severity="error", summary="x", cause=f"4 ranks: {shown[0].summary}")
-    assert len(shown_findings(replace(results, findings=(told,)))) == 1
+    failed = next(point for point in results.points if point.failure)
+    values = {"finished": 8, "expected": 9, "failures": ((failed.label, shown[0].summary),), "points": 3}
+    missing = Finding(code="missing-runs", severity="error", values=values, points=(failed.point_id,))
+    assert [note.name for note in shown_findings(replace(results, findings=(missing,)))] == ["missing-runs"]
 
 
 def test_next_step_goes_on_with_what_is_unfinished() -> None:
