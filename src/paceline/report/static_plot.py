@@ -13,12 +13,13 @@ import re
 import warnings
 from collections.abc import Sequence
 from functools import cache
-from html import escape, unescape
+from html import unescape
 from typing import TYPE_CHECKING, Any
 
 from paceline.report.canvas import Figure
 from paceline.report.characters import printable
 from paceline.report.legend import DASHES, Key
+from paceline.report.markup import fragment
 
 if TYPE_CHECKING:
     from matplotlib import figure as drawn
@@ -76,13 +77,8 @@ def figure_svg(figure: Figure) -> str:
     inside = re.sub(r"<style.*?</style>|<metadata>.*?</metadata>|(?<=<g) id=\"[^\"]*\"", "", inside, flags=re.DOTALL)
     inside = re.sub(r"(?<= d=\")[^\"]*", _short_path, inside)
     inside = inside.replace(f"font-family: '{_FAMILY}'", "font-family: system-ui, sans-serif")
-    return (
-        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
-        f'viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" '
-        f'role="img" aria-label="{escape(printable(f"{figure.title}. {figure.caption}"))}" '
-        'style="max-width:100%;height:auto;background:#ffffff;stroke-linejoin:round">'
-        f"<title>{escape(printable(figure.title))}</title>{inside}"
-    )
+    title, label = printable(figure.title), printable(f"{figure.title}. {figure.caption}")
+    return str(fragment("notebook", "svg", title, label, _WIDTH, height, inside))
 
 
 def figure_drawing(figure: Figure) -> drawn.Figure:

@@ -184,7 +184,7 @@ def test_a_terminal_leaves_out_what_is_long() -> None:
     results, _ = twelve_points.twelve_points(steps=20)
     found = report_model(results)
     assert len(found.resources.rows) == 12 and found.resources.caption not in text.render(found)
-    assert found.resources.caption in html.render(found).replace("&#x27;", "'")
+    assert found.resources.caption in html.render(found).replace("&#39;", "'")
 
 
 def test_points_are_told_apart_by_what_is_varied() -> None:
