@@ -168,8 +168,6 @@ def name_breaches(tree: ast.AST, names: set[str]) -> list[int]:
 NOT_THE_CATALOG = {
     # Variables of the environment, by the program that sets them.
     "identity.py": {"local", "torchrun", "slurm"},
-    # The data set whose absence a study may make up for.
-    "data/store.py": {"mnist"},
 }
 """Strings that are not names of catalog entries in these modules, though they are spelled alike."""
 
