@@ -18,6 +18,7 @@ from paceline.errors import RankError, RunError, StorageError
 from paceline.launch import machine
 from paceline.launch.base import Launcher, Progress
 from paceline.launch.interrupted import Interrupted
+from paceline.published.folder_copy import write_copy
 from paceline.records.codec import write_record
 from paceline.records.run import Manifest, RunResult
 from paceline.records.study import Run
@@ -39,6 +40,7 @@ from paceline.studies.events import (
 from paceline.studies.job import Job, check_job, make_job, model_key
 from paceline.studies.load import LoadedStudy
 from paceline.studies.lock import StudyLock
+from paceline.studies.overridden import overridden
 from paceline.studies.pace import Pace
 from paceline.studies.preflight import Built
 from paceline.studies.refusal import crowded, emulated, refused
@@ -92,6 +94,7 @@ def execute(
     with StudyLock(job.folder.lock, say=lambda text: events(Note(text=text))) as lock:
         bookkeeping.sweep(folder)
         bookkeeping.write_study(job.folder, job.study, job.points, job.not_run)
+        write_copy(job.folder, job.study.published, overridden(job.study))
         return _Runner(job, lock, budget_h, built).execution()
 
 
@@ -124,8 +127,6 @@ class _Runner:
         self._pace = Pace(self._estimates)
         self._budget = Budget(budget_h, job.folder, self._estimates)
         self._failures: dict[str, str] = {}
-        self._ids = {id(point): point.point_id for point in job.points}
-        """Hashed once: they are asked for at every step of a run."""
 
     def execution(self) -> Execution:
         """Run everything that is not finished."""
@@ -248,7 +249,7 @@ class _Runner:
 
     def _show(self, run: Run, index: int, progress: Progress) -> None:
         self._pace.waiting(progress)
-        pending = [other for other in self._job.runs[index:] if self._ids[id(other.point)] not in self._failures]
+        pending = [other for other in self._job.runs[index:] if other.point.point_id not in self._failures]
         self._job.events(
             RunProgress(
                 run=run,
