@@ -12,7 +12,7 @@ from devtools import Browser
 
 import published_samples
 from paceline.report import html
-from paceline.report.about import slug
+from paceline.report.markup import slug
 from paceline.report.figures import figures
 from paceline.report.model import ReportModel
 from paceline.report.sections import SECTIONS
