@@ -118,7 +118,7 @@ Made by `python -m bench.augment --write` on {time.strftime("%Y-%m-%d")}. Load a
 {machine_lines()}
 - Protocol: one process on one core changes the same batch of bytes in turn with torchvision's transforms.v2, {rounds}
   rounds after one that warms up; medians, and beside the ratio of medians the interval of the ratios within a round
-  ([interval](glossary.md)). Why our own code: [augmentation](augmentation.md#why-our-own-code).
+  ([interval](glossary.md)). Other libraries: [augmentation](augmentation.md#comparison-with-other-libraries).
 """
 
 

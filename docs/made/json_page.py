@@ -19,15 +19,15 @@ from paceline.report import json_view
 # Keys that are no field of a record, or mean less than one.
 _WORDS = {
     "study": "name of the study",
-    "folder": "where its runs are",
-    "report": "path of `report.html`; null where it could not be written",
+    "folder": "path of the study's folder",
+    "report": "path of `report.html`; null if it could not be written",
     "points": "an object for each point, in order of ranks: below",
-    "findings": "what has to be known about the figures: `name`, `severity`, `summary`, `cause`, `remedy`, `points`",
-    "commit": "of the checkout that ran it; null where it was none",
-    "learning": "what the curves show ([learning](../learning.md))",
-    "point": "the point's identifier, which is also its folder's name",
-    "label": "its ranks and what the study varies, in words",
-    "ranks": "processes that train",
+    "findings": "facts that matter for the figures: `name`, `severity`, `summary`, `cause`, `remedy`, `points`",
+    "commit": "commit of the checkout that ran it; null without a checkout",
+    "learning": "learning summary ([learning](../learning.md))",
+    "point": "the identifier of the point, which is also the name of its folder",
+    "label": "its ranks and factors, as text",
+    "ranks": "number of training processes",
 }
 
 
@@ -39,12 +39,12 @@ def page() -> str:
         "## Each of `points`",
         _table(json_view._point, PointResult),
         "## Figures",
-        "A figure over repeats is an object, or null where it was not measured. Times and ratios:",
+        "A figure over repeats is an object, or null if it was not measured. Times and ratios:",
         _fields(Interval),
         "Accuracies and losses:",
         _fields(Spread),
         "## Ledgers",
-        "Seconds by kind, null where a kind could not be measured: "
+        "Seconds by kind, null if a kind could not be measured: "
         + ", ".join(f"`{kind}`" for kind in LEDGER_KINDS)
         + ".",
         "## Efficiencies",
