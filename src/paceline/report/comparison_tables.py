@@ -5,24 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paceline.records.results import Comparison, PointResult, StudyResults
+from paceline.report.cells import Cell, bytes_cell, interval_cell, share_cell, spread_cell
 from paceline.report.choice import by_id, is_several
 from paceline.report.facts import Fact
 from paceline.report.side_by_side import comparison_sentence
 from paceline.report.tables import (
-    NONE,
-    Cell,
     Table,
     factor_heading,
     fairness_marks,
     fairness_notes,
-    interval_cell,
     key_cells,
     key_columns,
-    share_text,
-    spread_cell,
     word_columns,
 )
-from paceline.units import bytes_text, counted
+from paceline.units import counted
 
 _BASELINE = (
     "Series that differ in strategy, launcher, hosts or pinning alone are measured against one point, that with the "
@@ -58,11 +54,11 @@ def _comparison_table(results: StudyResults, comparison: Comparison) -> Table:
     columns = (first, "samples/s", "of the fastest", "payload per step", "exposed", "test accuracy")
     rows = tuple(
         (
-            Cell(point.series + fairness_marks(point)),
+            Cell(point.series, marks=fairness_marks(point)),
             interval_cell(point.samples_per_s, digits=4),
             interval_cell(comparison.ratios.get(point.point_id)),
-            Cell(NONE if point.message_bytes is None else bytes_text(point.message_bytes)),
-            Cell(NONE if point.exposed_share is None else _share_text(point.exposed_share)),
+            bytes_cell(point.message_bytes),
+            Cell(0) if point.exposed_share == 0 else share_cell(point.exposed_share),
             spread_cell(point.test_accuracy),
         )
         for point in points
@@ -87,9 +83,9 @@ def extras_table(results: StudyResults) -> Table:
         columns.append("staleness")
     cells = {
         "load time (s)": lambda point: interval_cell(point.load_s),
-        "read per rank": lambda point: Cell(bytes_text(point.read_bytes)),
+        "read per rank": lambda point: bytes_cell(point.read_bytes),
         "time in the queue (s)": lambda point: interval_cell(point.queue_s),
-        "staleness": lambda point: Cell(NONE if point.staleness_max is None else str(point.staleness_max)),
+        "staleness": lambda point: Cell(point.staleness_max),
     }
     rows = tuple(
         (*key_cells(results, point), *(cells[column](point) for column in columns))
@@ -137,7 +133,3 @@ def definitions(results: StudyResults) -> tuple[Fact, ...]:
 def _last(points: tuple[PointResult, ...]) -> str:
     mixed = len({point.fair for point in points if point.samples_per_s}) > 1
     return ", those that say little about scaling last" if mixed else ""
-
-
-def _share_text(share: float) -> str:
-    return share_text(share) if share else "0"

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from paceline.records.learning import AccuracyCheck, Learning, NoiseScale, Stable, Target
 from paceline.records.results import Interval, StudyResults
+from paceline.report.cells import (
+    Cell,
+    Form,
+    fraction_cell,
+    interval_cell,
+    number_cell,
+    percent_cell,
+    points_cell,
+)
 from paceline.report.choice import by_id
 from paceline.report.facts import Fact
-from paceline.report.learning_words import LEFT_OUT, called, check_is_of_fewer, margin_text, points_text
-from paceline.report.tables import (
-    NONE,
-    Cell,
-    Table,
-    interval_cell,
-    key_cells,
-    key_columns,
-    percent_cell,
-    word_columns,
-)
-from paceline.units import number_text, percent_text
+from paceline.report.learning_words import LEFT_OUT, called, check_is_of_fewer, margin_text
+from paceline.report.tables import Table, key_cells, key_columns, word_columns
+from paceline.units import percent_text
 
 _STABLE, _NOISE = "epochs to stable", "noise scale"
 
@@ -113,22 +115,24 @@ def definitions(results: StudyResults) -> tuple[Fact, ...]:
 
 def _stable_cell(stable: Stable | None) -> Cell:
     if stable is None or stable.epoch is None:
-        return Cell(NONE)
-    beside = "" if stable.low == stable.high else f"[{stable.low}, {NONE if stable.high is None else stable.high}]"
-    return Cell(str(stable.epoch), beside)
+        return Cell(None)
+    return Cell(stable.epoch, interval=None if stable.low == stable.high else (stable.low, stable.high))
 
 
 def _noise_cells(noise: NoiseScale | None) -> list[Cell]:
     if noise is None:
-        return [Cell(NONE)] * 2
-    around = "" if noise.low is None else f"[{number_text(noise.low)}, {number_text(noise.high)}]"
-    return [Cell(number_text(noise.samples), around), Cell(percent_text(noise.efficiency, 0))]
+        return [Cell(None)] * 2
+    interval = None if noise.low is None else (noise.low, noise.high)
+    return [
+        Cell(noise.samples, form=Form(digits=3, apart=True), interval=interval),
+        fraction_cell(noise.efficiency, 0),
+    ]
 
 
 def _target_cells(learning: Learning) -> list[Cell]:
     target = learning.target
     if target is None:
-        return [Cell(NONE)] * 5
+        return [Cell(None)] * 5
     return [
         _bounded(target, target.epochs),
         _bounded(target, target.steps, digits=4),
@@ -141,7 +145,7 @@ def _target_cells(learning: Learning) -> list[Cell]:
 def _bounded(target: Target, figure: Interval | None, digits: int = 3) -> Cell:
     """A figure, called an upper bound where it is only one."""
     cell = interval_cell(figure, digits=digits)
-    return Cell(f"≤ {cell.figure}", cell.beside) if target.at_most and figure is not None else cell
+    return replace(cell, bound="≤ ") if target.at_most and figure is not None else cell
 
 
 def _notes(shown: list[Learning], target: float | None) -> list[str]:
@@ -159,20 +163,18 @@ def _notes(shown: list[Learning], target: float | None) -> list[str]:
 
 
 def _check_cells(results: StudyResults, check: AccuracyCheck) -> list[Cell]:
-    other, interval = by_id(results, check.against), ""
-    if check.low is not None and check.high is not None:
-        interval = f"[{points_text(check.low)}, {points_text(check.high)}]"
+    other = by_id(results, check.against)
     return [
         Cell(other.label if other else check.against),
-        Cell(str(check.n)),
-        Cell(points_text(check.difference), interval),
-        Cell(_p_text(check.p_different)),
-        Cell(_p_text(check.p_equal)),
+        Cell(check.n),
+        points_cell(check.difference, check.low, check.high),
+        _p_cell(check.p_different),
+        _p_cell(check.p_equal),
         Cell(called(check)),
     ]
 
 
-def _p_text(p: float | None) -> str:
-    if p is None:
-        return NONE
-    return "<0.001" if p < 0.001 else number_text(p, 2)
+def _p_cell(p: float | None) -> Cell:
+    if p is not None and p < 0.001:
+        return Cell(0.001, form=Form(decimals=3), bound="<")
+    return number_cell(p, 2)

@@ -15,11 +15,12 @@ from pathlib import Path
 
 from paceline.errors import RequestError
 from paceline.report.canvas import Figure
+from paceline.report.cells import Cell
 from paceline.report.figures import figures, main_figure
 from paceline.report.model import ReportModel
 from paceline.report.svg import colours, figure_svg
 from paceline.report.table_html import text_html
-from paceline.report.tables import Cell, Table
+from paceline.report.tables import Table
 from paceline.report.text import table_text
 
 _FONT = "font-family:system-ui,sans-serif;font-size:14px;line-height:1.5"

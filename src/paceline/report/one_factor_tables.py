@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from paceline.records.results import Effect, Percent, StudyResults
+from paceline.records.study import shown_value
+from paceline.report.cells import Cell, interval_cell
 from paceline.report.facts import Fact
 from paceline.report.learning_words import LEFT_OUT
-from paceline.report.one_factor_words import FIGURES, called, value_text
-from paceline.report.tables import NONE, Cell, Table, factor_heading, interval_cell
+from paceline.report.one_factor_words import FIGURES, called
+from paceline.report.tables import Table, factor_cell, factor_heading
 from paceline.units import percent_text
 
 DIGITS = 4
@@ -24,7 +26,7 @@ def effects_table(results: StudyResults) -> Table:
     rows = [
         (
             Cell(factor_heading(effect.factor)),
-            Cell(value_text(effect)),
+            factor_cell(shown_value(effect.factor, effect.value)),
             *(_cell(getattr(effect, name)) for name in shown),
             Cell(called(effect)),
         )
@@ -82,7 +84,7 @@ def _heading(name: str) -> str:
 
 
 def _cell(percent: Percent | None) -> Cell:
-    return Cell(NONE) if percent is None else interval_cell(percent.interval, digits=DIGITS)
+    return interval_cell(percent and percent.interval, digits=DIGITS)
 
 
 def _notes(effects: tuple[Effect, ...]) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paceline.records.results import Interval, Spread
-from paceline.units import finite, number_text, percent_text
+from paceline.report.cells import spread_cell
+from paceline.units import number_text
 
 _MOST_LABELS = 4
 
@@ -24,11 +25,7 @@ def around(interval: Interval, digits: int = 3) -> str:
 
 def spread_text(spread: Spread) -> str:
     """A mean fraction and its standard deviation in per cent, to the digits that the deviation leaves certain."""
-    std = finite(spread.std)
-    if std is None:
-        return percent_text(spread.mean)
-    decimals = 1 if std >= 0.005 else 2
-    return f"{spread.mean * 100:.{decimals}f} ± {std * 100:.{decimals}f} %"
+    return spread_cell(spread).text
 
 
 def listed(items: Sequence[str]) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from html import escape
 
 from paceline.report.about import about_html
+from paceline.report.cells import Cell
 from paceline.report.facts import Fact
-from paceline.report.tables import Cell, Table
+from paceline.report.tables import Table
 
 
 def text_html(text: str) -> str:

@@ -9,10 +9,10 @@ from html import escape
 from paceline.records.anatomy import Efficiencies
 from paceline.records.results import PointResult, StudyResults
 from paceline.report.about import about_html
+from paceline.report.cells import NONE
 from paceline.report.choice import drawn_points
 from paceline.report.facts import Fact
 from paceline.report.table_html import boxed
-from paceline.report.tables import NONE
 from paceline.units import finite, percent_text
 
 _FACTORS = (
