@@ -36,7 +36,7 @@ from paceline.records.results import PointResult
 from paceline.records.study import Study
 from paceline.records.trace import LEDGER_KINDS, SPAN_KINDS
 from paceline.report.json_view import json_object
-from paceline.report.rows import COLUMNS
+from paceline.report.rows import columns
 from paceline.studies.bookkeeping import Failure
 from paceline.studies.keys import FACTORS, KEYS, NUMBERS, SECTIONS, TEXTS
 from paceline.studies.load import load_study, shipped_studies
@@ -229,14 +229,14 @@ def test_every_field_of_a_record_is_documented_and_no_other(heading: str, record
 def test_the_rest_of_the_run_folder_is_documented() -> None:
     assert names(section("run-folder.md", "failure.json")) == [field.name for field in dataclasses.fields(Failure)]
     assert set(PHASES) <= set(re.findall(r"\w+", section("run-folder.md", "ranks/rank-0000.json")))
-    columns = {row[0].strip("`"): row for row in table(section("run-folder.md", "spans/rank-0000.arrows"))}
-    assert list(columns) == spans._SCHEMA.names
-    assert names(columns["kind"][2]) == list(SPAN_KINDS)
+    described = {row[0].strip("`"): row for row in table(section("run-folder.md", "spans/rank-0000.arrows"))}
+    assert list(described) == spans._SCHEMA.names
+    assert names(described["kind"][2]) == list(SPAN_KINDS)
     for field in spans._SCHEMA:
         shown = "dictionary of string" if pa.types.is_dictionary(field.type) else str(field.type)
-        assert columns[field.name][1] == shown + (", null" if field.nullable else "")
+        assert described[field.name][1] == shown + (", null" if field.nullable else "")
     told = names(section("run-folder.md", "results.csv and results.parquet"))
-    figures = {name: re.sub(r"_(median|low|high|mean|std)$", "", name) for name in COLUMNS}
+    figures = {name: re.sub(r"_(median|low|high|mean|std)$", "", name) for name in columns()}
     assert set(figures.values()) | {f"_{end}" for end in ("median", "low", "high", "mean", "std")} == set(told)
 
 

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
-from paceline.records.results import Interval, Spread
+from paceline.metrics import PointMetric
+from paceline.records.results import Interval, PointResult, Spread
 from paceline.units import bytes_text, duration_text, finite
 
 NONE = "–"
@@ -208,6 +209,20 @@ def spread_cell(spread: Spread | None) -> Cell:
         return Cell(None)
     std = finite(spread.std)
     return Cell(spread.mean, form=_percent(1 if std is None or std >= 0.005 else 2), std=std)
+
+
+def metric_cell(metric: PointMetric, result: PointResult, factor: float = 1.0) -> Cell:
+    """The value of a metric with its unit and digits; `factor` is what one of its unit is in the column's."""
+    value = metric.value(result)
+    if isinstance(value, Interval):
+        return percent_cell(value) if metric.unit == "fraction" else interval_cell(value, factor, metric.digits)
+    if isinstance(value, Spread):
+        return spread_cell(value) if metric.unit == "fraction" else number_cell(finite(value.mean), metric.digits)
+    if metric.unit == "B":
+        return bytes_cell(value)
+    if metric.unit == "fraction":
+        return Cell(0) if value == 0 else share_cell(value)
+    return number_cell(value, metric.digits) if isinstance(value, float) else Cell(value)
 
 
 def _percent(decimals: int) -> Form:

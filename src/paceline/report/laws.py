@@ -10,7 +10,7 @@ from paceline.records.laws import Fitted, Law, SeriesLaws
 from paceline.records.results import StudyResults
 from paceline.report.cells import Cell, Form, fraction_cell
 from paceline.report.choice import is_several
-from paceline.report.facts import Fact
+from paceline.report.facts import Fact, term_facts
 from paceline.report.phrases import LAW_NAMES, listed
 from paceline.report.table_html import table_html, text_html
 from paceline.report.tables import Table
@@ -209,14 +209,4 @@ def _percent_cell(figure: Fitted) -> Cell:
     return _fitted_cell(figure, Form(scale=100, decimals=decimals, unit="%", grouped=False, bare_zero="exact"))
 
 
-_DEFINITIONS = (
-    Fact(
-        "law",
-        "The speed-up of N ranks over one. Amdahl: N ÷ (1 + σ(N−1)). Universal Scalability Law: "
-        "N ÷ (1 + σ(N−1) + κN(N−1)). Gustafson: N − σ(N−1).",
-    ),
-    Fact("serial or contention", "σ: the part of the work that ranks do not share, or wait for one another to do."),
-    Fact("coherency", "κ: what every pair of ranks costs to agree. Above 0 there is a fastest number of ranks."),
-    Fact("limit", "By the law: the speed-up that no number of ranks exceeds (1 ÷ σ), or the fastest number of ranks."),
-    Fact("off by", "How far the measured points are from the law: root of the mean square over numbers of ranks."),
-)
+_DEFINITIONS = term_facts("law", "serial or contention", "coherency", "limit", "off by")

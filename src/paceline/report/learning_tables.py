@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from paceline.metrics import metric
 from paceline.records.learning import AccuracyCheck, Learning, NoiseScale, Stable, Target
 from paceline.records.results import Interval, StudyResults
 from paceline.report.cells import (
@@ -16,12 +17,14 @@ from paceline.report.cells import (
     points_cell,
 )
 from paceline.report.choice import by_id
-from paceline.report.facts import Fact
+from paceline.report.facts import Fact, term_facts
 from paceline.report.learning_words import LEFT_OUT, called, check_is_of_fewer, margin_text
 from paceline.report.tables import Table, key_cells, key_columns, word_columns
 from paceline.units import percent_text
 
-_STABLE, _NOISE = "epochs to stable", "noise scale"
+_STABLE = metric("epochs to stable").heading
+_TO_TARGET = ("steps to the target", "time to the target", "rank-hours", "statistical efficiency")
+_NOISE = ("noise scale", "sample efficiency")
 
 
 def learning_table(results: StudyResults) -> Table:
@@ -31,8 +34,8 @@ def learning_table(results: StudyResults) -> Table:
     target, noise = results.lesson.target, any(learning.noise for _, learning in shown)
     columns = [*key_columns(results), _STABLE]
     if target is not None:
-        columns += [f"epochs to {percent_text(target)}", "steps", "time (s)", "rank-hours", "statistical efficiency"]
-    columns += [_NOISE, "sample efficiency"] if noise else []
+        columns += [f"epochs to {percent_text(target)}", *(metric(name).heading for name in _TO_TARGET)]
+    columns += [metric(name).heading for name in _NOISE] if noise else []
     rows = [
         (
             *key_cells(results, point),
@@ -49,6 +52,7 @@ def learning_table(results: StudyResults) -> Table:
         rows=tuple(rows),
         footnotes=tuple(_notes([learning for _, learning in shown], target)),
         blank=() if stable else (_STABLE,),
+        meant={} if target is None else {f"epochs to {percent_text(target)}": "epochs to the target"},
         keys=len(key_columns(results)),
         words=word_columns(results),
     )
@@ -58,7 +62,7 @@ def accuracy_table(results: StudyResults) -> Table:
     """One row per point that is compared: the difference of its test accuracy, and what the repeats say of it."""
     checks = results.lesson.checks
     margin = f", equal within {margin_text(checks[0].margin)}" if checks else ""
-    columns = ("against", "repeats", "difference (points)", "p different", "p equal", "called")
+    columns = ("against", "repeats", metric("difference").heading, "p different", "p equal", "called")
     pairs = [(point, check) for check in checks if (point := by_id(results, check.point_id))]
     notes = ["[ ] is a 95 % interval of the mean difference within repeats; p are corrected for all rows."]
     if any(check.p_different is None for check in checks):
@@ -77,40 +81,13 @@ def accuracy_table(results: StudyResults) -> Table:
 
 def definitions(results: StudyResults) -> tuple[Fact, ...]:
     """What the figures about learning mean, where there are any."""
-    facts = []
-    if any(point.learning and point.learning.stable for point in results.points):
-        facts.append(
-            Fact(
-                "epochs to stable",
-                "The first epoch from which validation accuracy stays within twice its own noise of its plateau, the "
-                "mean of the last quarter of the epochs; its interval holds nine times in ten.",
-            )
-        )
-    if results.lesson.target is not None:
-        facts += [
-            Fact("target", f"{percent_text(results.lesson.target)} validation accuracy: {results.lesson.rule}."),
-            Fact(
-                "time to the target", "Time of the epochs up to it, on a straight line within the last; training alone."
-            ),
-            Fact("statistical efficiency", "Samples that the baseline takes to the target over samples taken here."),
-            Fact(
-                "effective speed-up", "Speed-up × statistical efficiency: how many times sooner the target is reached."
-            ),
-        ]
-    if any(point.learning and point.learning.noise for point in results.points):
-        facts += [
-            Fact("noise scale", "The batch at which noise and gradient are as large as each other, in samples."),
-            Fact("sample efficiency", "1 / (1 + batch / noise scale): progress per sample against a tiny batch's."),
-        ]
-    if results.lesson.checks:
-        facts.append(
-            Fact(
-                "different, equal",
-                "By Student's test of the differences within repeats, and by two one-sided tests with the margin; each "
-                "at 5 %, corrected by Holm's method.",
-            )
-        )
-    return tuple(facts)
+    known, target = [point.learning for point in results.points if point.learning], results.lesson.target
+    facts = term_facts("epochs to stable") if any(learning.stable for learning in known) else ()
+    if target is not None:
+        facts += (Fact("target", f"{percent_text(target)} validation accuracy: {results.lesson.rule}."),)
+        facts += term_facts("time to the target", "statistical efficiency", "effective speed-up")
+    facts += term_facts(*_NOISE) if any(learning.noise for learning in known) else ()
+    return (*facts, *(term_facts("different, equal") if results.lesson.checks else ()))
 
 
 def _stable_cell(stable: Stable | None) -> Cell:

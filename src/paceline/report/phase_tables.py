@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paceline.metrics import metric
 from paceline.records.results import Gain, PhaseResult, PointResult, StudyResults
 from paceline.records.run import CachedFeatures
 from paceline.report.cells import Cell, Form, interval_cell, points_cell, spread_cell
@@ -23,7 +24,10 @@ def phase_table(results: StudyResults) -> Table:
     ]
     return Table(
         caption="Phases: the test after each, and what the second one gained within each repeat",
-        columns=(*key_columns(results), "phase", f"epoch time ({unit})", "test accuracy", "test loss", "gain (points)"),
+        columns=(
+            *(*key_columns(results), "phase", metric("epoch time").heading_in(unit)),
+            *(metric(name).heading for name in ("test accuracy", "test loss", "gain")),
+        ),
         rows=tuple(rows),
         footnotes=tuple(notes) if rows else (),
         keys=len(key_columns(results)) + 1,

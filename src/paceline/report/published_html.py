@@ -36,7 +36,7 @@ def _beside_html(table: Table, definitions: Sequence[Fact]) -> str:
     return boxed(
         f"{table.caption}. The upper figure is published, the lower one is ours.",
         f'<table class="beside"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>',
-        about=about_html(table.caption, table.columns, definitions),
+        about=about_html(table.caption, (fact.label for fact in definitions), definitions),
         notes=notes,
     )
 

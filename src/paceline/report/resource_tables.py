@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from paceline.metrics import metric
 from paceline.records.results import PointResult, StudyResults
 from paceline.report.cells import NONE, Cell, bytes_cell, number_cell, seconds_cell
 from paceline.report.tables import Table, key_cells, key_columns, word_columns
@@ -23,8 +24,9 @@ from paceline.units import duration_text
 if TYPE_CHECKING:
     from paceline.records.counters import CpuTime, CpuTimes
 
-_COUNTED = ("memory of a rank", "real (s)", "user (s)", "sys (s)")
-_ENERGY = "energy (J)"
+_SENT = ("messages per step", "messages per epoch", "payload per step", "payload per epoch")
+_COUNTED = ("memory of a rank", "real", "user", "sys")
+_ENERGY = "energy"
 _ADDED_UP = (
     "real is from the launch to the end of the run; user and sys are those of all its processes added up, as the "
     "command time does, each until its last sample."
@@ -49,22 +51,21 @@ def resource_table(results: StudyResults, cpu_times: Mapping[str, CpuTimes]) -> 
     """One row for each point whose median run left traces or counters; without rows where none did."""
     all_used = [_Used(point=point, times=cpu_times.get(point.point_id)) for point in results.points]
     used = [each for each in all_used if each.point.anatomy or each.times]
-    figures = {heading: [cell(each) for each in used] for heading, cell in _CELLS.items()}
+    figures = {name: [cell(each) for each in used] for name, cell in _CELLS.items()}
     counted = any(each.times for each in used)
     shown = [
-        heading
-        for heading, cells in figures.items()
-        if (heading == _ENERGY and counted) or any(cell.value is not None for cell in cells)
+        name
+        for name, cells in figures.items()
+        if (name == _ENERGY and counted) or any(cell.value is not None for cell in cells)
     ]
     return Table(
         caption="Resources: what the median run of each point sent, held and used",
-        columns=(*key_columns(results), *shown),
+        columns=(*key_columns(results), *(metric(name).heading for name in shown)),
         rows=tuple(
-            (*key_cells(results, each.point), *(figures[heading][row] for heading in shown))
-            for row, each in enumerate(used)
+            (*key_cells(results, each.point), *(figures[name][row] for name in shown)) for row, each in enumerate(used)
         ),
-        blank=tuple(heading for heading in shown if all(cell.value == 0 for cell in figures[heading])),
-        footnotes=tuple(_notes(used, {heading: figures[heading] for heading in shown})),
+        blank=tuple(metric(name).heading for name in shown if all(cell.value == 0 for cell in figures[name])),
+        footnotes=tuple(_notes(used, {name: figures[name] for name in shown})),
         keys=len(key_columns(results)),
         words=word_columns(results),
     )
@@ -72,24 +73,20 @@ def resource_table(results: StudyResults, cpu_times: Mapping[str, CpuTimes]) -> 
 
 def _notes(used: Sequence[_Used], shown: Mapping[str, Sequence[Cell]]) -> Iterator[str]:
     """How real, user and sys are meant, and why there are dashes."""
-    missing = [heading for heading, cells in shown.items() if any(cell.value is None for cell in cells)]
-    if any(heading in shown for heading in ("user (s)", "sys (s)")):
+    missing = [name for name, cells in shown.items() if any(cell.value is None for cell in cells)]
+    if "user" in shown or "sys" in shown:
         yield _ADDED_UP
     children_s = max((each.whole.children_s or 0.0 for each in used if each.whole), default=0.0)
     if children_s >= _WORTH_SAYING_S:
         yield f"Not in them: child processes that had ended, up to {duration_text(children_s)} of CPU time in a run."
-    sent = [heading for heading in missing if heading.startswith(("messages", "payload"))]
+    sent = [name for name in missing if name in _SENT]
     if sent:
-        yield f"{NONE} {_listed(sent)}: not measured: the traces of the run do not show them."
-    held = [heading for heading in missing if heading in _COUNTED]
+        yield f"{NONE} {', '.join(sent)}: not measured: the traces of the run do not show them."
+    held = [name for name in missing if name in _COUNTED]
     if held:
-        yield f"{NONE} {_listed(held)}: not measured: the run has no such counters."
+        yield f"{NONE} {', '.join(held)}: not measured: the run has no such counters."
     if _ENERGY in missing:
         yield f"{NONE} energy: not measured: no meter of a host could be read."
-
-
-def _listed(headings: Sequence[str]) -> str:
-    return ", ".join(heading.partition(" (")[0] for heading in headings)
 
 
 def _epoch_steps(used: _Used) -> int | None:
@@ -135,8 +132,8 @@ _CELLS: dict[str, Callable[[_Used], Cell]] = {
     "payload per epoch": lambda used: _bytes_cell(_per_epoch(used.point.message_bytes, used)),
     "memory of a rank": _of_whole("peak_bytes", _bytes_cell),
     "GPU memory of a rank": _of_whole("gpu_peak_bytes", _bytes_cell),
-    "real (s)": _of_whole("real_s", seconds_cell),
-    "user (s)": _of_whole("user_s", seconds_cell),
-    "sys (s)": _of_whole("system_s", seconds_cell),
+    "real": _of_whole("real_s", seconds_cell),
+    "user": _of_whole("user_s", seconds_cell),
+    "sys": _of_whole("system_s", seconds_cell),
     _ENERGY: _energy_cell,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from paceline.metrics import metric
 from paceline.records.changes import Change, Comparison, SideFigures
 from paceline.report.cells import Cell, interval_cell
 from paceline.report.change_tables import accuracy_cell, difference_cell, p_cell, time_scale, told, verdict
@@ -69,16 +70,16 @@ def _point_rows(found: Comparison, point: str, unit: str) -> Iterable[tuple[Cell
     if epochs:
         unit_s, times_s = time_scale(max(epochs))
         yield row(
-            f"epoch time ({unit_s})",
+            metric("epoch time").heading_in(unit_s),
             lambda letter: _cell(figures.get(letter), lambda each: interval_cell(each.epoch_s, times_s)),
         )
     if any(each.samples_per_s for each in figures.values()):
         yield row(
-            "samples/s",
+            metric("samples/s").heading,
             lambda letter: _cell(figures.get(letter), lambda each: interval_cell(each.samples_per_s, digits=4)),
         )
     if any(each.test_accuracy for each in figures.values()):
-        yield row("test accuracy", lambda letter: _cell(figures.get(letter), _accuracy))
+        yield row(metric("test accuracy").heading, lambda letter: _cell(figures.get(letter), _accuracy))
     if any(change.accuracy for change in changes.values()):
         yield row("accuracy − A (points)", lambda letter: _accuracy_change(changes.get(letter)))
 

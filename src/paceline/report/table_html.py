@@ -31,7 +31,7 @@ def table_html(table: Table, *, compact: bool = False, definitions: Iterable[Fac
     return boxed(
         table.caption,
         f"<table{kind}><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>",
-        about=about_html(table.caption, table.columns, definitions),
+        about=about_html(table.caption, table.terms, definitions),
         notes=notes,
     )
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
-from paceline.records.results import Interval, PointResult, StudyResults
+from paceline import metrics
+from paceline.metrics import PointMetric, metric
+from paceline.records.results import PointResult, StudyResults
 from paceline.records.study import factor_value, shown_value
 from paceline.records.trace import LEDGER_KINDS
-from paceline.report.cells import NONE, Cell, interval_cell, number_cell, percent_cell, seconds_cell, spread_cell
+from paceline.report.cells import NONE, Cell, metric_cell, number_cell, seconds_cell
 from paceline.report.choice import is_scaled, is_script, shared_epoch
 from paceline.units import count_text, percent_text
 
@@ -33,50 +36,35 @@ class Table:
     """How many columns at the left say which row it is: they stay where a table is divided."""
     words: tuple[str, ...] = ()
     """Columns of names, not of numbers: they are aligned at the left."""
+    meant: Mapping[str, str] = field(default_factory=dict)
+    """Heading -> name of its metric, for headings that the registry does not have."""
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """What the registry explains of each column."""
+        return tuple(self.meant.get(column, column) for column in self.columns)
 
 
 def figures_table(results: StudyResults) -> Table:
-    """One row per point: ranks and factors, epoch time, samples/s, speed-up, efficiency, test accuracy.
-
-    Beside the speed-up what it is worth to the target, where that is known.
-
-    Of a script, whose epochs and accuracy are not known, the time of whole runs in place of an epoch's.
-    """
-    points, repeats, script, scaled = (
-        results.points,
-        results.study.run.repeats,
-        is_script(results),
-        is_scaled(results),
-    )
+    """One row per point: ranks and factors, then the metrics whose place is the table of results."""
+    points, repeats = results.points, results.study.run.repeats
+    script, scaled = is_script(results), is_scaled(results)
     partial = any(point.runs < repeats for point in points)
-    unit, factor = ("s", 1.0) if script else time_unit(points)
-    columns = (*key_columns(results), *(("runs",) if partial else ()))
-    effective = any(_effective(point) for point in points if point.point_id != point.baseline)
-    columns += (f"{'run' if script else 'epoch'} time ({unit})", "samples/s")
-    columns += (
-        (speedup_heading(results), *(("effective speed-up",) if effective else ()), "efficiency") if scaled else ()
-    )
-    columns += () if script else ("test accuracy",)
+    shown = metric_columns(results, "results")
+    columns = (*key_columns(results), *((metric("runs").heading,) if partial else ()))
     rows = []
     for point in points:
         row = key_cells(results, point, marked=True)
         if partial:
             row.append(Cell(f"{point.runs} of {repeats}"))
-        row.append(interval_cell(point.total_s if script else point.epoch_s, factor))
-        row.append(interval_cell(point.samples_per_s, digits=4))
-        if scaled:
-            row.append(interval_cell(point.speedup))
-            row += [interval_cell(_effective(point))] if effective else []
-            row.append(percent_cell(point.efficiency))
-        row += [] if script else [spread_cell(point.test_accuracy)]
-        rows.append(tuple(row))
+        rows.append((*row, *(metric_cell(column.metric, point, column.factor) for column in shown)))
     footnotes = [_around_note(points, script=script), *fairness_notes(points)]
     footnotes += [shared_epoch_note(results)] if scaled else []
     if any(point.point.servers for point in points):
         footnotes.append("Servers count as ranks in the efficiency.")
     return Table(
         caption="One row per point: medians over repeats",
-        columns=columns,
+        columns=(*columns, *(column.heading for column in shown)),
         rows=tuple(rows),
         footnotes=tuple(filter(None, footnotes)),
         keys=len(key_columns(results)),
@@ -84,9 +72,59 @@ def figures_table(results: StudyResults) -> Table:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricColumn:
+    """A column of a metric."""
+
+    metric: PointMetric
+    heading: str
+    factor: float
+    """What one of the metric's unit is in the unit of the column."""
+
+
+def metric_columns(results: StudyResults, table: str) -> tuple[MetricColumn, ...]:
+    """The metrics that have a place in a table and are shown for this study, in the order of the columns."""
+    ordered: list[PointMetric] = []
+    for entry in metrics.POINT_METRICS:
+        if entry.place is not None and entry.place.table == table and _is_shown(entry, results):
+            keys = [other.key for other in ordered]
+            before = entry.place.before
+            ordered.insert(keys.index(before) if before in keys else len(keys), entry)
+    return tuple(_metric_column(results, entry) for entry in ordered)
+
+
+def _metric_column(results: StudyResults, entry: PointMetric) -> MetricColumn:
+    if entry.key == "speedup":
+        return MetricColumn(metric=entry, heading=speedup_heading(results), factor=1.0)
+    unit, factor = time_unit(results.points) if entry.key == "epoch_s" else (entry.unit, 1.0)
+    return MetricColumn(metric=entry, heading=entry.heading_in(unit), factor=factor)
+
+
+def _is_shown(entry: PointMetric, results: StudyResults) -> bool:
+    def is_measured(points: Iterable[PointResult]) -> bool:
+        return any(entry.value(point) is not None for point in points)
+
+    match entry.place and entry.place.shown:
+        case "measured":
+            return is_measured(results.points)
+        case "training":
+            return not is_script(results)
+        case "script":
+            return is_script(results)
+        case "scaled":
+            return is_scaled(results)
+        case "compared":
+            others = (point for point in results.points if point.point_id != point.baseline)
+            return is_scaled(results) and is_measured(others)
+        case "loading":
+            return any(point.point.data.read != "mapped" for point in results.points)
+        case _:
+            return True
+
+
 def speedup_heading(results: StudyResults) -> str:
     """What the speed-ups of a study are called: those of an epoch where ranks share its samples."""
-    return "speed-up" if shared_epoch(results) is None else "speed-up of an epoch"
+    return metric("speed-up" if shared_epoch(results) is None else "speed-up of an epoch").heading
 
 
 def shared_epoch_note(results: StudyResults) -> str:
@@ -98,10 +136,6 @@ def shared_epoch_note(results: StudyResults) -> str:
         f"An epoch has the same {count_text(samples)} samples at every point: over ranks it is strong scaling, and its "
         "speed-up that of the samples/s. The batch grows with the ranks, so that a step is weak scaling."
     )
-
-
-def _effective(point: PointResult) -> Interval | None:
-    return point.learning.effective_speedup if point.learning else None
 
 
 def fairness_marks(point: PointResult) -> tuple[str, ...]:
@@ -178,7 +212,7 @@ def _ledger(caption: str, keys: tuple[str, ...], rows: list[tuple[Cell, ...]], *
     unmeasured = any(cell.value is None for row in rows for cell in row[first:])
     return Table(
         caption=caption,
-        columns=(*keys, "whole run", *LEDGER_KINDS),
+        columns=(*keys, metric("whole run").heading, *LEDGER_KINDS),
         rows=tuple(rows),
         blank=blank,
         footnotes=(f"{NONE} not measured",) if unmeasured else (),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
+from paceline.metrics import metric
 from paceline.records.run import Epoch
 from paceline.records.trace import LEDGER_KINDS
 from paceline.records.watch import OVER, PointNow, RankNow, RunNow, Watched
@@ -111,7 +112,7 @@ def _points_table(points: Sequence[PointNow]) -> Table:
             "point",
             "runs",
             "state",
-            f"epoch time ({'s' if factor == 1 else 'ms'})",
+            metric("epoch time").heading_in("s" if factor == 1 else "ms"),
             "samples/s",
             "test accuracy",
         ),

@@ -17,7 +17,7 @@ from paceline.report.glossary import meanings
 from paceline.report.json_view import json_object
 from paceline.report.model import report_model
 from paceline.report.published import _around, own_text, shown_published
-from paceline.report.published_glossary import _KEYS, _MEASURES, heading, table_meanings
+from paceline.report.published_glossary import _KEYS, _MEASURES, table_meanings
 from paceline.report.published_html import published_html
 from paceline.report.published_rows import published_csv
 from paceline.studies.published_tables import published_names, published_study
@@ -136,8 +136,9 @@ def test_brackets_are_called_what_they_are(study: str, cells: tuple[OurCell, ...
 @pytest.mark.parametrize("name", published_names())
 def test_every_column_of_a_published_table_has_a_meaning_of_its_own(name: str) -> None:
     for table in published_study(name).tables:
-        headings = [*table.keys, *map(heading, table.columns)]
-        known = meanings(headings, table_meanings(table))
+        own = table_meanings(table)
+        headings = [fact.label for fact in own]
+        known = meanings(headings, own)
         wanted = [*(_KEYS[key] for key in table.keys), *(_MEASURES[column.measure] for column in table.columns)]
         assert len(known) == len(headings)
         assert all(meaning.text.startswith(text) for meaning, text in zip(known, wanted, strict=True))

@@ -15,7 +15,7 @@ from paceline.report.figures import figures
 from paceline.report.json_view import json_object
 from paceline.report.model import report_model
 from paceline.report.phrases import about, joined, listed
-from paceline.report.rows import COLUMNS, rows
+from paceline.report.rows import columns, rows
 from paceline.report.side_by_side import comparison_sentence
 from paceline.report.steps import next_step
 from paceline.report.words import remarks, verdict
@@ -187,7 +187,7 @@ def test_many_points_are_drawn_by_what_the_verdict_is_about() -> None:
 def test_rows_and_json_say_what_was_varied() -> None:
     results = series_samples.strategies()
     last = rows(results)[-1]
-    assert set(last) == set(COLUMNS)
+    assert set(last) == set(columns())
     assert (last["strategy"], last["hosts"], last["servers"], last["server_threads"]) == ("parameter-server", 2, 2, 1)
     assert last["series"] == "parameter-server on 2 hosts" and last["baseline"] == results.baseline
     assert rows(results)[0]["servers"] is None

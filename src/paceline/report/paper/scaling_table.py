@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from paceline.metrics import metric
 from paceline.records.results import Interval, PointResult, StudyResults
 from paceline.records.study import factor_value
 from paceline.report.cells import Cell, interval_cell, number_cell, percent_cell
@@ -36,8 +37,9 @@ def scaling_table(results: StudyResults, step_s: Mapping[str, Interval]) -> Tabl
     servers = any(point.point.servers for point in results.points)
     columns = ("hosts", "ranks", *(("servers",) if servers else ()), _resource(results), *map(factor_heading, factors))
     keys = len(columns)
-    columns += ("repeats", *(("step time (ms)",) if weak else ()), *(() if script else (f"epoch time ({unit})",)))
-    columns += ("run time (s)", speedup_heading(results), "ideal", "efficiency")
+    epoch = () if script else (metric("epoch time").heading_in(unit),)
+    columns += ("repeats", *(("step time (ms)",) if weak else ()), *epoch, metric("run time").heading)
+    columns += (speedup_heading(results), metric("ideal").heading, metric("efficiency").heading)
     rows = []
     for point in results.points:
         row = [Cell(point.point.hosts), Cell(point.point.ranks, marks=fairness_marks(point))]
