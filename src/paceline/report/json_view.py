@@ -13,6 +13,7 @@ from paceline.records.trace import LEDGER_KINDS
 from paceline.report.learning_words import called
 from paceline.report.published_rows import published_object
 from paceline.report.settings import point_settings
+from paceline.report.wording.choices import choice_object
 from paceline.units import finite
 
 
@@ -51,7 +52,7 @@ def _point(result: PointResult) -> dict[str, Any]:
         "launcher": point.launcher,
         "strategy": point.strategy,
         "settings": point_settings(point),
-        "chosen": list(point.chosen),
+        "chosen": [choice_object(choice) for choice in point.chosen],
         **{entry.key: _figure(entry.value(result)) for entry in metrics.POINT_METRICS if entry.in_json},
         "ledger_s": {kind: result.ledger_s.get(kind) for kind in LEDGER_KINDS} if result.ledger_s else None,
         "rank_ledgers_s": [{kind: ledger.get(kind) for kind in LEDGER_KINDS} for ledger in result.rank_ledgers_s],
