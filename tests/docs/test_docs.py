@@ -29,6 +29,8 @@ import report_samples
 from paceline import catalog
 from paceline.api import Results
 from paceline.cli.app import VERBS
+from paceline.metrics import POINT_METRICS
+from paceline.metrics.metric import INTERVAL, SPREAD
 from paceline.records import run, spans
 from paceline.records.folder import RunFolder, StudyFolder
 from paceline.records.pulse import PHASES
@@ -236,13 +238,15 @@ def test_the_rest_of_the_run_folder_is_documented() -> None:
         shown = "dictionary of string" if pa.types.is_dictionary(field.type) else str(field.type)
         assert described[field.name][1] == shown + (", null" if field.nullable else "")
     told = names(section("run-folder.md", "results.csv and results.parquet"))
-    figures = {name: re.sub(r"_(median|low|high|mean|std)$", "", name) for name in columns()}
-    assert set(figures.values()) | {f"_{end}" for end in ("median", "low", "high", "mean", "std")} == set(told)
+    figures = {name for entry in POINT_METRICS for name in entry.columns}
+    assert set(told) - {f"_{end}" for end in (*INTERVAL, *SPREAD)} == set(columns()) - figures
 
 
 def test_every_kind_of_the_ledger_is_defined() -> None:
-    rows = table(section("glossary.md", "Where the time goes"))
-    assert [names(row[0])[0] for row in rows] == list(LEDGER_KINDS)
+    assert [entry.name for entry in POINT_METRICS if entry.key.startswith("ledger_")] == list(LEDGER_KINDS)
+    assert [name for name in names(section("glossary.md", "Where the time goes")) if name in LEDGER_KINDS] == list(
+        LEDGER_KINDS
+    )
     assert [kind for kind in names((ROOT / "README.md").read_text()) if kind in LEDGER_KINDS] == list(LEDGER_KINDS)
 
 
@@ -258,7 +262,7 @@ def test_every_key_of_the_json_object_is_documented_and_no_other() -> None:
     sentence = text[text.index("Its keys are") : text.index("Each of")]
     assert names(sentence) == list(view)
     told = [name for row in table(text) for name in names(row[0])]
-    assert sorted(told) == sorted(view["points"][0])
+    assert sorted([*told, *(entry.key for entry in POINT_METRICS if entry.in_json)]) == sorted(view["points"][0])
 
 
 def test_no_path_of_somebodys_machine_is_in_the_pages() -> None:

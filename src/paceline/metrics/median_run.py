@@ -98,6 +98,7 @@ MEDIAN_RUN = (
         type=int,
         place=Place("extras", "loading", before="queue_s"),
         definition="Bytes of the data set that a rank read, the most of any rank and run.",
+        formula="bytes through read calls while the data set is loaded, max over ranks and runs",
         page="metrics/load-time.md",
     ),
     PointMetric(

@@ -61,7 +61,7 @@ RUN_METRICS = (
         unit="J",
         definition="What the meters of the hosts counted during the run, of all that ran there: processors, GPUs, and "
         "memory with a meter of its own.",
-        formula="Σ over hosts (last sample − first sample)",
+        formula="Σ over hosts (processor packages + memory + GPUs), last sample − first sample",
         page="metrics/energy.md",
     ),
     Metric(

@@ -38,7 +38,7 @@ SCALING = (
         parts=INTERVAL,
         place=Place("results", "script"),
         definition="From the launch of a run to the end of its last rank.",
-        formula="last rank's end − launch of the first rank",
+        formula="end of the last rank − launch of the first rank, median over runs",
         page="metrics/run-time.md",
     ),
     PointMetric(
