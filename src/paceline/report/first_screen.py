@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from html import escape
 
@@ -14,8 +13,6 @@ from paceline.report.steps import Step
 from paceline.report.table_html import text_html
 from paceline.report.words import ShownFinding
 
-_FIGURE = re.compile(r"\d[\d,.]* (?:times|samples/s)|[-+−]\d[\d,.]* points|epoch \d+")
-"""What an answer is about, as the verdict writes it."""
 _LONG = 130
 """Characters of an answer that needs smaller type to leave room for the plot."""
 
@@ -35,7 +32,9 @@ def _header(model: ReportModel) -> str:
     facts = "".join(f'<li><span title="{escape(text)}">{escape(text)}</span></li>' for text in model.headline)
     # A study without a question has a title all the same.
     above = f"<li>{escape(model.title)}</li>" if model.question else ""
-    answer = _FIGURE.sub(lambda found: f"<strong>{found[0]}</strong>", text_html(model.verdict), count=1)
+    before, figure, after = model.verdict.partition(model.verdict_figure or model.verdict)
+    emphasized = f"<strong>{text_html(figure)}</strong>" if model.verdict_figure else text_html(figure)
+    answer = f"{text_html(before)}{emphasized}{text_html(after)}"
     long = " long" if len(model.verdict) > _LONG else ""
     return (
         f'<header><ul class="headline"><li class="brand">Paceline</li>{above}{facts}</ul>'

@@ -74,6 +74,8 @@ class ReportModel:
     headline: tuple[str, ...]
     """How much was run, of what, on what."""
     verdict: str
+    verdict_figure: str
+    """The part of the verdict that is emphasized; may be empty."""
     remarks: tuple[str, ...]
     next_step: Step
     findings: tuple[ShownFinding, ...]
@@ -142,6 +144,7 @@ def report_model(
     factor explains: all by point_id, and for some points perhaps alone.
     """
     drawn, laws, names = drawn_points(results), shown_laws(results), changed_alone(results)
+    verdict = words.verdict(results)
     strong_epoch = tables.shared_epoch_note(results)
     model = ReportModel(
         name=results.study.name,
@@ -149,7 +152,8 @@ def report_model(
         question=results.study.question,
         asks=results.study.asks,
         headline=facts.headline_facts(results),
-        verdict=words.verdict(results),
+        verdict=verdict,
+        verdict_figure=words.verdict_figure(results, verdict),
         remarks=words.remarks(results),
         next_step=steps.next_step(results),
         findings=words.shown_findings(results),

@@ -23,6 +23,16 @@ def around(interval: Interval, digits: int = 3) -> str:
     return f"(interval {low} to {high})"
 
 
+def times_text(ratio: Interval) -> str:
+    """`1.88 times`."""
+    return f"{number_text(ratio.median)} times"
+
+
+def rate_text(samples_per_s: Interval) -> str:
+    """`1,216 samples/s`."""
+    return f"{number_text(samples_per_s.median, 4)} samples/s"
+
+
 def spread_text(spread: Spread) -> str:
     """A mean fraction and its standard deviation in per cent, to the digits that the deviation leaves certain."""
     return spread_cell(spread).text
