@@ -56,9 +56,9 @@ def test_the_answer_shows_its_figure() -> None:
     scaled = html.render(report_model(samples.two_points()))
     assert "2 ranks train <strong>1.88 times</strong> as fast" in scaled
     assert "<strong>" in html.render(report_model(samples.single_point()))
-    page = html.render(report_model(published_samples.usual("mnist-batch-size")))
+    page = html.render(published_samples.model_of(published_samples.usual("mnist-batch-size")))
     assert "with 64, <strong>-0.50 points [-0.50, -0.50]</strong>" in page
-    page = html.render(report_model(published_samples.usual("caltech256-gpus")))
+    page = html.render(published_samples.model_of(published_samples.usual("caltech256-gpus")))
     assert "<strong>4 ranks after 27.2 s [23.0, 29.5]</strong>" in page
     assert f"<h1>{samples.typical().study.question}</h1>" in html.render(report_model(samples.typical()))
     drawn = figures(report_model(series_samples.rivals()))
