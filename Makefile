@@ -37,7 +37,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 engines: $(VENV)/engines
 
 $(VENV)/engines: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,mpi,ray,vision,figures,track,docs,frameworks]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,mpi,ray,vision,track,docs,frameworks]'
 	@touch $@ $(VENV)/docs
 
 # The report is tested in a real browser, launchers on a real SLURM, on Open MPI and on hosts that are network

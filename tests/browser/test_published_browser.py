@@ -12,8 +12,8 @@ from devtools import Browser
 
 import published_samples
 from paceline.report import html
-from paceline.report.about import slug
 from paceline.report.figures import figures
+from paceline.report.markup import slug
 from paceline.report.model import ReportModel
 from paceline.report.sections import SECTIONS
 from paceline.report.tables import NONE, Table

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import groupby
 
 from paceline.records.anatomy import Anatomy, Exchange
-from paceline.report.about import about_html
 from paceline.report.cells import NONE
 from paceline.units import bytes_text, counted, duration_text
 
 _MOST_PROCESSES = 64
 _MOST_WITH_FIGURES = 12
 """Columns that still have room for a figure in every cell; with more there are shades alone."""
-_MOST_NUMBERED = 20
-"""Columns that still have room for a number each; with more, every eighth has one."""
 Value = Callable[[Exchange], float | None]
 """What a cell is about."""
 
@@ -48,6 +44,11 @@ class Matrix:
     """None where nothing went from one to the other."""
     figures: bool
     """Whether cells have room for their text."""
+
+    @property
+    def spans(self) -> list[tuple[str, int]]:
+        """Neighbours on one host: its name and their number."""
+        return [(place, len(list(own))) for place, own in groupby(self.places)]
 
 
 def matrices(run: Anatomy, hosts: Sequence[str]) -> tuple[Matrix, ...]:
@@ -143,34 +144,3 @@ def _name(number: int, ranks: int) -> str:
 
 def _short_name(number: int, ranks: int) -> str:
     return str(number) if number < ranks else f"s{number}"
-
-
-def matrix_html(matrix: Matrix) -> str:
-    """The matrix as a table; what a shade stands for is written in it, or shown when it is pointed at."""
-    every = 1 if len(matrix.names) <= _MOST_NUMBERED else 8
-    head = "".join(
-        f'<th scope="col">{escape(head) if index % every == 0 else ""}</th>' for index, head in enumerate(matrix.heads)
-    )
-    rows = "".join(
-        f'<tr><th scope="row">{escape(name)}</th>{"".join(_cell(shade, matrix.figures) for shade in row)}</tr>'
-        for name, row in zip(matrix.names, matrix.rows, strict=True)
-    )
-    spans = [(place, len(list(own))) for place, own in groupby(matrix.places)]
-    hosts = "".join(f'<th scope="colgroup" colspan="{count}">{escape(place)}</th>' for place, count in spans)
-    above = f'<tr><td class="corner"></td>{hosts}</tr>' if hosts else ""
-    kind = "figures" if matrix.figures else "shades" if every == 1 else "shades dense"
-    return (
-        f'<figure class="card matrix"><h4>{escape(matrix.title)}</h4>'
-        f"{about_html(matrix.title, ('payload', 'messages'))}"
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(matrix.title)}"><table class="{kind}">'
-        f'<thead>{above}<tr><td class="corner">from ↓ to →</td>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-        f"<figcaption>{escape(matrix.caption)}</figcaption></figure>"
-    )
-
-
-def _cell(shade: Shade | None, figures: bool) -> str:
-    if shade is None:
-        return "<td></td>"
-    dark = " dark" if shade.level > 0.55 else ""
-    text = escape(shade.text) if figures else ""
-    return f'<td class="shade{dark}" style="--level:{shade.level:.3f}" title="{escape(shade.about)}">{text}</td>'

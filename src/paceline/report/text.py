@@ -16,7 +16,6 @@ from rich.text import Text
 from paceline.report.added_section import AddedSection
 from paceline.report.cells import Cell
 from paceline.report.choice import MOST_DRAWN
-from paceline.report.laws import told_text
 from paceline.report.model import ReportModel
 from paceline.report.tables import Table
 from paceline.report.words import ShownFinding
@@ -38,7 +37,7 @@ def render(model: ReportModel, *, width: int = 100, color: bool = False) -> str:
     if model.laws.told and not model.laws.table.rows:
         console.print()
     for told in model.laws.told:
-        console.print(Text(told_text(told), style="" if model.laws.table.rows else "dim"))
+        console.print(Text(told.text, style="" if model.laws.table.rows else "dim"))
     for compared in model.side_by_side:
         _print_section(console, compared.table)
         if compared.sentence and compared.sentence not in (model.verdict, *model.remarks):
