@@ -11,6 +11,8 @@ from typing import Any
 
 from docstrings import cell, fields
 
+from paceline import metrics
+from paceline.metrics import PointMetric
 from paceline.records.anatomy import Efficiencies
 from paceline.records.results import Interval, PointResult, Spread, StudyResults
 from paceline.records.trace import LEDGER_KINDS
@@ -63,8 +65,16 @@ def _keys(function: Callable[..., Any]) -> list[str]:
 def _table(function: Callable[..., Any], record: type) -> str:
     told = _explained() | {field.name: cell(field.text) for field in fields(record) if field.text}
     rows = ["| key | meaning |", "|-----|---------|"]
-    rows += [f"| `{key}` | {_WORDS.get(key) or told.get(key, '')} |" for key in _keys(function)]
+    known = {key: _WORDS.get(key) or told.get(key, "") for key in _keys(function)}
+    if record is PointResult:
+        known |= {entry.key: _metric(entry) for entry in metrics.POINT_METRICS if entry.in_json}
+    rows += [f"| `{key}` | {text} |" for key, text in known.items()]
     return "\n".join(rows)
+
+
+def _metric(entry: PointMetric) -> str:
+    unit = f" ({entry.unit})" if entry.unit else ""
+    return f"[{entry.name}](../{entry.page}){unit}: {cell(entry.definition)}"
 
 
 def _explained() -> dict[str, str]:

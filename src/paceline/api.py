@@ -74,7 +74,7 @@ class Results:
 
     def to_pandas(self) -> Any:
         """The rows of results.csv as a pandas.DataFrame, one per point; pandas has to be installed."""
-        from paceline.report.rows import COLUMNS, rows
+        from paceline.report.rows import columns, rows
 
         try:
             import pandas  # pyright: ignore[reportMissingImports]
@@ -84,7 +84,7 @@ class Results:
                 right=f"The same rows are in {self.folder / 'results.csv'}.",
                 next="Install it: pip install pandas",
             ) from None
-        return pandas.DataFrame(rows(self.results), columns=list(COLUMNS))
+        return pandas.DataFrame(rows(self.results), columns=list(columns()))
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `--json`."""

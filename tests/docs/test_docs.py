@@ -30,6 +30,8 @@ from paceline import catalog
 from paceline.analyze.study.findings import FINDINGS
 from paceline.api import Results
 from paceline.cli.app import VERBS
+from paceline.metrics import POINT_METRICS
+from paceline.metrics.metric import INTERVAL, SPREAD
 from paceline.records import run, spans
 from paceline.records.folder import RunFolder, StudyFolder
 from paceline.records.pulse import PHASES
@@ -37,7 +39,7 @@ from paceline.records.results import PointResult
 from paceline.records.study import Study
 from paceline.records.trace import LEDGER_KINDS, SPAN_KINDS
 from paceline.report.json_view import json_object
-from paceline.report.rows import COLUMNS
+from paceline.report.rows import columns
 from paceline.studies.bookkeeping import Failure
 from paceline.studies.keys import FACTORS, KEYS, NUMBERS, SECTIONS, TEXTS
 from paceline.studies.load import load_study, shipped_studies
@@ -230,20 +232,22 @@ def test_every_field_of_a_record_is_documented_and_no_other(heading: str, record
 def test_the_rest_of_the_run_folder_is_documented() -> None:
     assert names(section("run-folder.md", "failure.json")) == [field.name for field in dataclasses.fields(Failure)]
     assert set(PHASES) <= set(re.findall(r"\w+", section("run-folder.md", "ranks/rank-0000.json")))
-    columns = {row[0].strip("`"): row for row in table(section("run-folder.md", "spans/rank-0000.arrows"))}
-    assert list(columns) == spans._SCHEMA.names
-    assert names(columns["kind"][2]) == list(SPAN_KINDS)
+    described = {row[0].strip("`"): row for row in table(section("run-folder.md", "spans/rank-0000.arrows"))}
+    assert list(described) == spans._SCHEMA.names
+    assert names(described["kind"][2]) == list(SPAN_KINDS)
     for field in spans._SCHEMA:
         shown = "dictionary of string" if pa.types.is_dictionary(field.type) else str(field.type)
-        assert columns[field.name][1] == shown + (", null" if field.nullable else "")
+        assert described[field.name][1] == shown + (", null" if field.nullable else "")
     told = names(section("run-folder.md", "results.csv and results.parquet"))
-    figures = {name: re.sub(r"_(median|low|high|mean|std)$", "", name) for name in COLUMNS}
-    assert set(figures.values()) | {f"_{end}" for end in ("median", "low", "high", "mean", "std")} == set(told)
+    figures = {name for entry in POINT_METRICS for name in entry.columns}
+    assert set(told) - {f"_{end}" for end in (*INTERVAL, *SPREAD)} == set(columns()) - figures
 
 
 def test_every_kind_of_the_ledger_is_defined() -> None:
-    rows = table(section("glossary.md", "Where the time goes"))
-    assert [names(row[0])[0] for row in rows] == list(LEDGER_KINDS)
+    assert [entry.name for entry in POINT_METRICS if entry.key.startswith("ledger_")] == list(LEDGER_KINDS)
+    assert [name for name in names(section("glossary.md", "Where the time goes")) if name in LEDGER_KINDS] == list(
+        LEDGER_KINDS
+    )
     assert [kind for kind in names((ROOT / "README.md").read_text()) if kind in LEDGER_KINDS] == list(LEDGER_KINDS)
 
 
@@ -257,7 +261,7 @@ def test_every_key_of_the_json_object_is_documented_and_no_other() -> None:
     sentence = text[text.index("Its keys are") : text.index("Each of")]
     assert names(sentence) == list(view)
     told = [name for row in table(text) for name in names(row[0])]
-    assert sorted(told) == sorted(view["points"][0])
+    assert sorted([*told, *(entry.key for entry in POINT_METRICS if entry.in_json)]) == sorted(view["points"][0])
 
 
 def test_no_path_of_somebodys_machine_is_in_the_pages() -> None:

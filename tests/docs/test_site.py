@@ -20,6 +20,7 @@ import paceline
 from docs_site import build_site
 from paceline.cli.app import VERBS, application, main
 from paceline.cli.console import Console
+from paceline.metrics import metrics
 from paceline.records import results, run, study
 from paceline.records.folder import RunFolder, StudyFolder
 from paceline.report import json_view
@@ -161,8 +162,9 @@ def test_every_key_of_the_json_is_on_its_page(pages: dict[str, Page]) -> None:
 @pytest.mark.parametrize("page", METRICS, ids=lambda page: page.stem)
 def test_every_metric_has_definition_formula_cause_and_remedy(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    assert re.search(r"^# .+\n\n> .+", text), "the definition comes first"
-    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Formula", "Cause", "Remedy", "Where it is"]
+    assert text.count("<!-- metrics -->\n") == 1, "name, unit, definition and formula come from the registry"
+    assert [entry.name for entry in metrics() if entry.page == f"metrics/{page.name}"]
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Cause", "Remedy", "Where it is"]
     assert f"({page.name})" in (page.parent / "index.md").read_text(encoding="utf-8")
 
 

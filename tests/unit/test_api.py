@@ -18,7 +18,7 @@ from finished_study import finished_study
 from paceline import api
 from paceline.errors import FolderError, RequestError, RunError, StudyFileError
 from paceline.rebuild import rebuild
-from paceline.report.rows import COLUMNS
+from paceline.report.rows import columns
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +92,7 @@ def test_a_data_frame_has_a_row_per_point_or_says_what_it_needs(finished: api.Re
         assert "results.csv" in refused.value.right
         return
     frame = finished.to_pandas()
-    assert list(frame.columns) == list(COLUMNS) and list(frame["ranks"]) == [1, 2]
+    assert list(frame.columns) == list(columns()) and list(frame["ranks"]) == [1, 2]
 
 
 def test_the_ledger_sums_to_the_median_run(finished: api.Results) -> None:
@@ -107,7 +107,7 @@ def test_csv_and_parquet_hold_the_same_rows(finished: api.Results) -> None:
     with (finished.folder / "results.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     table = parquet.read_table(finished.folder / "results.parquet")
-    assert table.column_names == list(COLUMNS) == list(lines[0])
+    assert table.column_names == list(columns()) == list(lines[0])
     assert [float(line["epoch_s_median"]) for line in lines] == table["epoch_s_median"].to_pylist() == [1.0, 0.5]
     assert [float(line["efficiency_low"]) for line in lines] == table["efficiency_low"].to_pylist()
     assert [line["ranks"] for line in lines] == ["1", "2"]

@@ -43,6 +43,8 @@ class AddedSection:
     """For each table what its columns mean."""
     opening: tuple[str | None, ...] = ()
     """Sentences that the verdict consists of, None in place of what the times say; empty for the usual verdict."""
+    figures: tuple[str, ...] = ()
+    """Figures that these sentences rest on, as they are written there."""
     next_step: Step | None = None
     """What to run next, where the section knows it."""
     html: Mapping[str, Callable[[AddedSection], str]] = field(default_factory=dict)

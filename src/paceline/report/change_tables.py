@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from paceline.records.changes import Change, Difference, MessageChange, Versus
 from paceline.records.results import Interval
-from paceline.report.tables import NONE, Cell, Table, interval_cell
-from paceline.units import bytes_text, counted, number_text, percent_text
+from paceline.report.cells import Cell, Form, bytes_cell, fraction_cell, interval_cell, number_cell
+from paceline.report.tables import Table
+from paceline.units import counted, number_text, percent_text
 
 _MOST_MESSAGES = 6
 _UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
@@ -16,7 +18,7 @@ _UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
 
 def differences_table(differences: Sequence[Difference], letter: str = "B") -> Table:
     """What A and B do not have in common, whatever was measured."""
-    rows = tuple((Cell(each.name), Cell(each.a or NONE), Cell(each.b or NONE)) for each in differences)
+    rows = tuple((Cell(each.name), Cell(each.a or None), Cell(each.b or None)) for each in differences)
     columns = ("", "A", letter)
     return Table(caption="What differs before anything is measured", columns=columns, rows=rows, words=columns)
 
@@ -32,7 +34,7 @@ def times_table(changes: Sequence[Change], unit: str, letter: str = "B", tests: 
             interval_cell(change.time_s.a, factor),
             interval_cell(change.time_s.b, factor),
             interval_cell(change.time_s.change),
-            Cell(p_text(change.time_s)),
+            p_cell(change.time_s),
             Cell(verdict(change)),
         )
         for change in own
@@ -53,9 +55,10 @@ def parts_table(change: Change, letter: str = "B") -> Table:
     decimals = _decimals(max(a_s, b_s) * factor)
 
     def row(name: str, first_s: float, second_s: float, change_s: Interval | None, share: float) -> tuple[Cell, ...]:
-        times = (Cell(f"{value_s * factor:,.{decimals}f}") for value_s in (first_s, second_s))
-        more = Cell(_signed((second_s - first_s) * factor, decimals), _signed_interval(change_s, factor, decimals))
-        return (Cell(name), *times, more, Cell(_signed(share * 100, 1)))
+        form = Form(scale=factor, decimals=decimals)
+        times = (Cell(value_s, form=form) for value_s in (first_s, second_s))
+        more = _signed_cell(second_s - first_s, change_s, factor, decimals)
+        return (Cell(name), *times, more, _signed_cell(share, None, 100, 1))
 
     rows = [
         row(part.kind, part.a_s or 0.0, part.b_s or 0.0, part.change_s, part.share or 0.0)
@@ -80,9 +83,9 @@ def efficiencies_table(change: Change, letter: str = "B") -> Table:
     rows = tuple(
         (
             Cell(name.replace("_", " ")),
-            Cell(percent_text(found.a.median)),
-            Cell(percent_text(found.b.median)),
-            points_cell(found.change, 1),
+            fraction_cell(found.a.median),
+            fraction_cell(found.b.median),
+            difference_cell(found.change, 1),
             Cell(told(found)),
         )
         for name, found in change.efficiencies.items()
@@ -117,8 +120,8 @@ def accuracy_table(changes: Sequence[Change], letter: str = "B") -> Table:
             Cell(change.label),
             accuracy_cell(found.a),
             accuracy_cell(found.b),
-            points_cell(found.change, 2),
-            Cell(p_text(found)),
+            difference_cell(found.change, 2),
+            p_cell(found),
             Cell(told(found)),
         )
         for change in changes
@@ -137,12 +140,12 @@ def _message_row(row: MessageChange) -> tuple[Cell, ...]:
     often = [number_text(row.a_per_step), number_text(row.b_per_step)]
     return (
         Cell(f"{row.operation.strip('_')} {row.dtype or ''}".strip()),
-        Cell(bytes_text(row.payload_bytes)),
+        bytes_cell(row.payload_bytes),
         Cell(often[0] if often[0] == often[1] else " → ".join(often)),
-        Cell(NONE if speed is None else number_text(speed.a.median / 1e6)),
-        Cell(NONE if speed is None else number_text(speed.b.median / 1e6)),
-        Cell(NONE) if speed is None else interval_cell(speed.change),
-        Cell(NONE if speed is None else told(speed)),
+        number_cell(speed and speed.a.median / 1e6),
+        number_cell(speed and speed.b.median / 1e6),
+        interval_cell(speed and speed.change),
+        Cell(speed and told(speed)),
     )
 
 
@@ -188,9 +191,11 @@ def _interval_note(changes: Sequence[Change], letter: str, tests: int | None) ->
     return " ".join(notes)
 
 
-def p_text(found: Versus) -> str:
+def p_cell(found: Versus) -> Cell:
     """The corrected p with the digits that matter."""
-    return "<0.0001" if found.p_adjusted < 1e-4 else number_text(found.p_adjusted, 2)
+    if found.p_adjusted < 1e-4:
+        return Cell(1e-4, form=Form(decimals=4), bound="<")
+    return number_cell(found.p_adjusted, 2)
 
 
 def verdict(change: Change) -> str:
@@ -207,25 +212,19 @@ def told(found: Versus) -> str:
     return "not tested" if found.change.coverage is None else "undecided"
 
 
-def points_cell(interval: Interval, decimals: int) -> Cell:
+def difference_cell(interval: Interval, decimals: int) -> Cell:
     """A difference of fractions in percentage points, and its interval beside it."""
-    return Cell(_signed(interval.median * 100, decimals), _signed_interval(interval, 100, decimals))
+    return _signed_cell(interval.median, interval, 100, decimals)
 
 
-def _signed_interval(interval: Interval | None, factor: float, decimals: int) -> str:
-    if interval is None or interval.n == 1:
-        return ""
-    return f"[{_signed(interval.low * factor, decimals)}, {_signed(interval.high * factor, decimals)}]"
-
-
-def _signed(value: float, decimals: int) -> str:
-    """A difference with its sign; 0 where its digits are zeros."""
-    text = f"{abs(value):,.{decimals}f}"
-    if not float(text.replace(",", "")):
-        return "0"
-    return f"{'−' if value < 0 else '+'}{text}"
+def _signed_cell(value: float, interval: Interval | None, factor: float, decimals: int) -> Cell:
+    """A difference with its sign, and its interval beside it where there are several values."""
+    form = Form(scale=factor, decimals=decimals, sign=True, bare_zero="rounded")
+    ends = None if interval is None or interval.n == 1 else (interval.low, interval.high)
+    return Cell(value, form=form, interval=ends)
 
 
 def accuracy_cell(interval: Interval) -> Cell:
-    beside = "" if interval.n == 1 else f"[{interval.low * 100:.1f}, {interval.high * 100:.1f}]"
-    return Cell(percent_text(interval.median), beside)
+    """An accuracy in per cent, and its interval beside it where there are several values."""
+    cell = fraction_cell(interval.median)
+    return cell if interval.n == 1 else replace(cell, interval=(interval.low, interval.high))

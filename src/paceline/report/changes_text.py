@@ -11,7 +11,7 @@ from paceline.report.change_tables import (
     differences_table,
     efficiencies_table,
     messages_table,
-    p_text,
+    p_cell,
     parts_table,
     times_table,
 )
@@ -66,7 +66,7 @@ def sentence(change: Change, letter: str = "B") -> str:
             few = "runs" if change.over == "runs" else "blocks of steps"
             return f"{where[0].upper()}{where[1:]} {longer}: too few {few} to call that a difference."
         text = f"{where[0].upper()}{where[1:]} A and {letter} cannot be told apart: {longer}"
-        return f"{text}, p {p_text(change.time_s)}{_unseen(change)}."
+        return f"{text}, p {p_cell(change.time_s).figure}{_unseen(change)}."
     if ratio.median >= _TIMES_FROM:
         text = f"{letter} takes {interval_text(ratio.median, ratio.low, ratio.high, 2)} times as long {per} {where}"
     else:

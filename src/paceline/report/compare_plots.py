@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from paceline.metrics import metric
 from paceline.records.changes import Change, Comparison, SideFigures
 from paceline.records.results import Interval
 from paceline.records.trace import LEDGER_KINDS
@@ -28,8 +29,8 @@ def compare_figures(found: Comparison) -> list[Figure]:
     made = [
         _ratios(found),
         *_ledgers(found),
-        _bars(found, "throughput", "Throughput", "samples/s", lambda each: each.samples_per_s, 1.0),
-        _bars(found, "epoch", "Epoch time", f"epoch time ({unit})", lambda each: each.epoch_s, factor),
+        _bars(found, "throughput", "Throughput", metric("samples/s").heading, lambda each: each.samples_per_s, 1.0),
+        _bars(found, "epoch", "Epoch time", metric("epoch time").heading_in(unit), lambda each: each.epoch_s, factor),
         _bars(
             found, "accuracy", "Test accuracy", "test accuracy (%)", lambda each: each.test_accuracy, 100.0, zero=False
         ),

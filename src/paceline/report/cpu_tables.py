@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from paceline.records.counters import CpuTime, CpuTimes, HostEnergy
+from paceline.report.cells import Cell, Form, bytes_cell, count_cell, duration_cell, fraction_cell, number_cell
 from paceline.report.characters import printable
-from paceline.report.tables import MOST_RANKS, Cell, Table
-from paceline.units import bytes_text, count_text, duration_text, number_text, percent_text
+from paceline.report.tables import MOST_RANKS, Table
 
 
 def cpu_table(times: CpuTimes) -> Table:
@@ -34,18 +34,18 @@ def cpu_table(times: CpuTimes) -> Table:
 
 def _cpu_row(each: CpuTime) -> tuple[Cell, ...]:
     return (
-        Cell("all" if each.process is None else str(each.process)),
-        Cell(duration_text(each.real_s)),
-        Cell(duration_text(each.user_s)),
-        Cell(duration_text(each.system_s)),
-        Cell(number_text(each.cores)),
-        Cell(duration_text(each.main_s)),
-        Cell(duration_text(each.comm_s)),
-        Cell(duration_text(each.main_run_queue_wait_s)),
-        Cell(number_text(each.voluntary_switches_per_s)),
-        Cell(number_text(each.involuntary_switches_per_s)),
-        Cell(count_text(each.minor_faults)),
-        Cell(bytes_text(each.peak_bytes)),
+        Cell("all" if each.process is None else each.process),
+        duration_cell(each.real_s),
+        duration_cell(each.user_s),
+        duration_cell(each.system_s),
+        number_cell(each.cores),
+        duration_cell(each.main_s),
+        duration_cell(each.comm_s),
+        duration_cell(each.main_run_queue_wait_s),
+        number_cell(each.voluntary_switches_per_s),
+        number_cell(each.involuntary_switches_per_s),
+        count_cell(each.minor_faults),
+        bytes_cell(each.peak_bytes),
     )
 
 
@@ -63,8 +63,8 @@ def _energy_row(each: HostEnergy) -> tuple[Cell, ...]:
     known = [joules for joules in (each.package_j, each.memory_j, each.gpu_j) if joules is not None]
     return (
         Cell(printable(each.host)),
-        Cell(duration_text(each.sampled_s)),
-        *(Cell(f"{number_text(j)} J" if j is not None else "–") for j in (each.package_j, each.memory_j, each.gpu_j)),
-        Cell(f"{number_text(sum(known) / each.sampled_s)} W" if known and each.sampled_s > 0 else "–"),
-        Cell(percent_text(each.gpu_use, 0)),
+        duration_cell(each.sampled_s),
+        *(Cell(joules, form=Form(digits=3, unit="J")) for joules in (each.package_j, each.memory_j, each.gpu_j)),
+        Cell(sum(known) / each.sampled_s if known and each.sampled_s > 0 else None, form=Form(digits=3, unit="W")),
+        fraction_cell(each.gpu_use, 0),
     )

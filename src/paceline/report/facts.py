@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from paceline import catalog
+from paceline.metrics import metric
 from paceline.records.given import Given, Link
 from paceline.records.results import Interval, StudyResults
 from paceline.records.run import Machine
 from paceline.records.sizes import size_text
 from paceline.records.study import Study
+from paceline.records.trace import LEDGER_KINDS
 from paceline.report.choice import is_scaled, is_script, is_weak, shared_epoch
 from paceline.report.settings import study_settings
 from paceline.report.tables import parameters_text, shared_epoch_note
@@ -27,19 +29,9 @@ class Fact:
     text: str
 
 
-KIND_WORDS = {
-    "startup": "starting the process, importing libraries, meeting the other ranks",
-    "load": "mapping the data set and splitting it",
-    "input-wait": "waiting for the next batch",
-    "forward": "the model's forward pass and the loss",
-    "backward": "computing the gradients",
-    "comm-wait": "waiting for the last rank to arrive at a collective",
-    "comm-transfer": "communication after the last rank arrived, as far as computation does not hide it",
-    "optimizer": "the update of the parameters",
-    "evaluate": "validation and test",
-    "checkpoint": "writing checkpoints",
-    "other": "not attributed to any of these",
-}
+def term_facts(*names: str) -> tuple[Fact, ...]:
+    """Names of metrics with their definitions."""
+    return tuple(Fact(name, metric(name).definition) for name in names)
 
 
 def headline_facts(results: StudyResults) -> tuple[str, ...]:
@@ -185,37 +177,15 @@ def protocol_facts(results: StudyResults) -> tuple[Fact, ...]:
 
 
 def definitions(results: StudyResults) -> tuple[Fact, ...]:
-    """What every figure of the report means."""
+    """What every figure of the report means, and what stays the same over ranks in this study."""
+    script = is_script(results)
     batch = "The batch per rank" if is_weak(results) else "The global batch"
-    samples = "Training samples of an epoch over its time, all ranks together."
-    scaling, whole = f"{batch} is the same at every point. {shared_epoch_note(results)}".rstrip(), ""
-    epoch = "From the first step's start to the last step's end of an epoch; evaluation is not in it."
-    if is_script(results):
-        whole, epoch = "From the launch of a run to its last rank's end.", ""
-        samples = "Samples that went through the model in the timed steps, summed over ranks, over the slowest's time."
-        scaling = scaling if results.study.run.scaling else ""
-    facts = [
-        Fact("run time", whole),
-        Fact("epoch time", epoch),
-        Fact("samples/s", samples),
-        Fact("baseline", "The timed point with the fewest ranks."),
-        Fact("speed-up", "Samples/s divided by the baseline's; its interval is that of the ratios within each repeat."),
-        Fact("ideal", "A speed-up equal to the ratio of ranks to the baseline's."),
-        Fact("efficiency", "Speed-up divided by the ideal."),
-        Fact("scaling", scaling),
-        Fact("median run", "Of the runs seen from launch to end, the one with the median time per sample."),
-        Fact(
-            "lost part",
-            "What a part of the training loop takes beyond its ideal share of the baseline's, over the loop's time; "
-            "startup, load and evaluation are not in it.",
-        ),
-        Fact(
-            "where the time went",
-            "The median run's time from launch to end, divided without remainder; mean over ranks.",
-        ),
-    ]
-    facts = [fact for fact in facts if fact.text]
-    return (*facts, *(Fact(kind, words[0].upper() + words[1:] + ".") for kind, words in KIND_WORDS.items()))
+    scaling = f"{batch} is the same at every point. {shared_epoch_note(results)}".rstrip()
+    return (
+        *term_facts("run time" if script else "epoch time", "samples/s", "baseline", "speed-up", "ideal", "efficiency"),
+        *(() if script and not results.study.run.scaling else (Fact("scaling", scaling),)),
+        *term_facts("median run", "lost part", "where the time went", *LEDGER_KINDS),
+    )
 
 
 def _interval_words(results: StudyResults) -> str:

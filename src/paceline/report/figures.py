@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from paceline.metrics import metric
 from paceline.report.accuracy_plots import accuracy_figure
 from paceline.report.canvas import HEIGHT, Figure, plain
 from paceline.report.curve_plots import curve_figure
@@ -30,7 +31,7 @@ def figures(model: ReportModel) -> dict[str, Figure]:
             "speedup",
             "How it scales",
             model.speedup,
-            axis="speed-up",
+            axis=metric("speed-up").heading,
             caption="Speed-up over ranks",
             hover="%{customdata[1]} times as fast",
             terms=("speed-up", "ideal", "efficiency", "baseline", "scaling"),
@@ -55,7 +56,7 @@ def figures(model: ReportModel) -> dict[str, Figure]:
             "epoch",
             "Epoch time",
             model.epoch_time,
-            axis=f"epoch time ({model.epoch_time.unit})",
+            axis=metric("epoch time").heading_in(model.epoch_time.unit),
             caption="Time of an epoch after warm-up",
             hover=f"%{{customdata[1]}} {plain(model.epoch_time.unit)} an epoch",
             terms=("epoch time", *(("speed-up of an epoch",) if model.strong_epoch else ())),
@@ -66,7 +67,7 @@ def figures(model: ReportModel) -> dict[str, Figure]:
             "run",
             "Run time",
             model.run_time,
-            axis="run time (s)",
+            axis=metric("run time").heading,
             caption="Time of a whole run, which all points train for as many epochs",
             hover="%{customdata[1]} s a run",
             terms=("run time",),
@@ -75,7 +76,7 @@ def figures(model: ReportModel) -> dict[str, Figure]:
             "throughput",
             "Throughput",
             model.throughput,
-            axis="samples/s",
+            axis=metric("samples/s").heading,
             caption="Training samples per second, all ranks together",
             hover="%{customdata[1]} samples/s",
             terms=("samples/s",),

@@ -7,7 +7,6 @@ page        the file around it: style, scripts, data, and the policy that closes
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -21,9 +20,6 @@ from paceline.report.timeline import timeline_object
 
 if TYPE_CHECKING:
     from markupsafe import Markup
-
-_FIGURE = re.compile(r"\d[\d,.]* (?:times|samples/s)|[-+−]\d[\d,.]* points|epoch \d+")
-"""What an answer is about, as the verdict writes it."""
 
 
 def render(model: ReportModel) -> str:
@@ -41,8 +37,6 @@ def render_parts(title: str, name: str, drawn: Sequence[Figure], after: Markup) 
 
 def _first_screen(model: ReportModel, drawn: Mapping[str, Figure]) -> Markup:
     """The question, the answer with its figure, the main plot, where the time went, what to run next."""
-    found = _FIGURE.search(model.verdict)
-    begin, end = found.span() if found else (len(model.verdict),) * 2
-    answer = (model.verdict[:begin], model.verdict[begin:end], model.verdict[end:])
+    answer = model.verdict.partition(model.verdict_figure) if model.verdict_figure else (model.verdict, "", "")
     pressing = [finding for finding in model.findings if finding.severity in ("error", "warning")]
     return fragment("report", "first_screen", model, drawn, main_figure(drawn), answer, pressing)

@@ -6,7 +6,7 @@ The widest point comes first: it is where scaling is decided.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from paceline.records.picture import Picture
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _TOP = 10
 """Rows of a table that may have very many."""
 _TOP_OF_PATH = 6
+_MORE = "paceline trace --top N shows more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,15 +61,9 @@ def _inside(point: PointResult, picture: Picture | None, cpu: CpuTimes | None) -
         title=title,
         timeline=timeline(title, picture) if picture else None,
         cpu=cpu.sentence if cpu else "",
-        messages=_on_the_page(trace_tables.message_rows(run, _TOP)) if run and run.messages else None,
-        arrivals=_on_the_page(trace_tables.arrivals_table(run, _TOP)) if run and late else None,
-        path=_on_the_page(trace_tables.path_table(run, _TOP_OF_PATH)) if run and run.path else None,
+        messages=trace_tables.message_rows(run, _TOP, _MORE) if run and run.messages else None,
+        arrivals=trace_tables.arrivals_table(run, _TOP, _MORE) if run and late else None,
+        path=trace_tables.path_table(run, _TOP_OF_PATH, _MORE) if run and run.path else None,
         matrices=matrices(run, hosts) if run else (),
         problems=run.problems if run else (),
     )
-
-
-def _on_the_page(table: Table) -> Table:
-    """A table of `paceline trace`, whose options are not the page's."""
-    notes = (note.replace("--top N shows", "paceline trace --top N shows") for note in table.footnotes)
-    return replace(table, footnotes=tuple(notes))

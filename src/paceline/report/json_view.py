@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from numbers import Real
 from typing import Any
 
+from paceline import metrics
 from paceline.records.anatomy import Efficiencies
 from paceline.records.finding import Finding
 from paceline.records.learning import Learning
@@ -60,25 +61,10 @@ def _point(result: PointResult) -> dict[str, Any]:
         "strategy": point.strategy,
         "settings": point_settings(point),
         "chosen": [choice_object(choice) for choice in point.chosen],
-        "runs": result.runs,
-        "epoch_s": _figure(result.epoch_s),
-        "total_s": _figure(result.total_s),
-        "samples_per_s": _figure(result.samples_per_s),
-        "speedup": _figure(result.speedup),
-        "efficiency": _figure(result.efficiency),
-        "load_s": _figure(result.load_s),
-        "test_accuracy": _figure(result.test_accuracy),
-        "test_loss": _figure(result.test_loss),
+        **{entry.key: _figure(entry.value(result)) for entry in metrics.POINT_METRICS if entry.in_json},
         "ledger_s": {kind: result.ledger_s.get(kind) for kind in LEDGER_KINDS} if result.ledger_s else None,
         "rank_ledgers_s": [{kind: ledger.get(kind) for kind in LEDGER_KINDS} for ledger in result.rank_ledgers_s],
-        "median_run": result.median_run,
-        "parameters": result.parameters,
-        "message_bytes": result.message_bytes,
-        "exposed_share": result.exposed_share,
         "efficiencies": _tree(result.efficiencies),
-        "read_bytes": result.read_bytes,
-        "queue_s": _figure(result.queue_s),
-        "staleness_max": result.staleness_max,
         "oversubscribed": result.oversubscribed,
         "emulated": result.emulated,
         "failure": result.failure,
@@ -112,8 +98,8 @@ def _lesson(results: StudyResults) -> dict[str, Any]:
     return asdict(lesson) | {"checks": checks}
 
 
-def _figure(figure: Any) -> dict[str, Any] | None:
-    return None if figure is None else asdict(figure)
+def _figure(figure: Any) -> Any:
+    return asdict(figure) if is_dataclass(figure) and not isinstance(figure, type) else figure
 
 
 def _tree(found: Efficiencies | None) -> dict[str, Any] | None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from paceline.records.laws import Fitted, Law, SeriesLaws
 from paceline.records.results import StudyResults
+from paceline.report.cells import Cell, Form, fraction_cell
 from paceline.report.choice import is_several
-from paceline.report.facts import Fact
+from paceline.report.facts import Fact, term_facts
 from paceline.report.phrases import LAW_NAMES, listed
-from paceline.report.tables import NONE, Cell, Table
+from paceline.report.tables import Table
 from paceline.units import number_text, percent_text
 
 SIGNIFICANT = 0.05
@@ -76,23 +77,21 @@ def _told(results: StudyResults, several: bool) -> Iterator[Told]:
 
 def _row(own: SeriesLaws, law: Law, several: bool) -> tuple[Cell, ...]:
     shared = law.parameters.get("serial") or law.parameters["contention"]
-    marked = f"{LAW_NAMES[law.name]} *" if _is_off(law) else LAW_NAMES[law.name]
     return (
         *((Cell(own.series),) if several else ()),
-        Cell(marked),
+        Cell(LAW_NAMES[law.name], marks=("*",) if _is_off(law) else ()),
         _percent_cell(shared),
-        _percent_cell(law.parameters["coherency"]) if "coherency" in law.parameters else Cell(NONE),
+        _percent_cell(law.parameters["coherency"]) if "coherency" in law.parameters else Cell(None),
         _limit_cell(law),
-        Cell(percent_text(law.deviation)),
+        fraction_cell(law.deviation),
     )
 
 
 def _limit_cell(law: Law) -> Cell:
     if law.peak is not None:
-        return Cell(f"{law.peak.value:.0f} ranks", f"[{law.peak.low:.0f}, {_up_to(law.peak.high, 0)}]")
+        return _fitted_cell(law.peak, Form(unit="ranks", grouped=False))
     if law.limit is not None and math.isfinite(law.limit.value):
-        low, high = number_text(law.limit.low), "∞" if math.isinf(law.limit.high) else number_text(law.limit.high)
-        return Cell(f"{number_text(law.limit.value)} ×", f"[{low}, {high}]")
+        return _fitted_cell(law.limit, Form(digits=3, unit="×", apart=True))
     return Cell("none in reach" if law.name == "usl" else "none")
 
 
@@ -127,7 +126,9 @@ def _amdahl_sentence(law: Law) -> str:
             f"{number_text(100 * serial.high, 2)} % is likely: by Amdahl's law there is no limit below "
             f"{number_text(limit.low, 2)} × one rank."
         )
-    text = f"{_percent_text(serial)} of the work does not get faster with ranks; by Amdahl's law no number of ranks "
+    text = (
+        f"{_percent_cell(serial).text} of the work does not get faster with ranks; by Amdahl's law no number of ranks "
+    )
     text += f"is faster than {number_text(limit.value, 2)} × one rank"
     return text + ("." if serial.low > 0 else ", and as the interval reaches 0, there may be no such limit.")
 
@@ -135,17 +136,17 @@ def _amdahl_sentence(law: Law) -> str:
 def _gustafson_sentence(law: Law) -> str:
     serial = law.parameters["serial"]
     return (
-        f"{_percent_text(serial)} of the time on many ranks goes into what one rank would do as fast; by Gustafson's "
-        f"law every rank more adds {number_text(1 - serial.value)} of one rank's throughput."
+        f"{_percent_cell(serial).text} of the time on many ranks goes into what one rank would do as fast; by "
+        f"Gustafson's law every rank more adds {number_text(1 - serial.value)} of one rank's throughput."
     )
 
 
 def _usl_sentence(law: Law) -> str:
-    contention, coherency = (_percent_text(law.parameters[name]) for name in ("contention", "coherency"))
+    contention, coherency = (_percent_cell(law.parameters[name]).text for name in ("contention", "coherency"))
     text = f"By the Universal Scalability Law contention is {contention} and coherency {coherency}: "
     if law.peak is None or law.peak_speedup is None:
         return text + "coherency cannot be told from 0, so there is no peak within reach."
-    peak = f"{law.peak.value:.0f} [{law.peak.low:.0f}, {_up_to(law.peak.high, 0)}]"
+    peak = _fitted_cell(law.peak, Form(grouped=False)).text
     text += f"{peak} ranks are fastest, {number_text(law.peak_speedup.value)} × one rank, and more make it slower."
     if law.peak.value > 2 * law.curve.measured_to:
         return text + f" That is far from what was measured, {law.curve.measured_to} ranks at most: take it for a hint."
@@ -189,32 +190,15 @@ def _p_text(p: float) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
 
 
+def _fitted_cell(figure: Fitted, form: Form) -> Cell:
+    return Cell(figure.value, form=form, interval=(figure.low, figure.high))
+
+
 def _percent_cell(figure: Fitted) -> Cell:
-    text, _, around = _percent_text(figure).partition(" % ")
-    return Cell(f"{text} %", around)
-
-
-def _percent_text(figure: Fitted) -> str:
     """`3.1 % [2.0, 4.4]`: two digits of the interval's width, and for all three the same."""
-    low, value, high = 100 * figure.low, 100 * figure.value, 100 * figure.high
-    width = high - low or value or 1.0
+    width = 100 * figure.high - 100 * figure.low or 100 * figure.value or 1.0
     decimals = min(6, max(0, 1 - math.floor(math.log10(width))))
-    value_text, low_text, high_text = (f"{end:.{decimals}f}" if end else "0" for end in (value, low, high))
-    return f"{value_text} % [{low_text}, {high_text}]"
+    return _fitted_cell(figure, Form(scale=100, decimals=decimals, unit="%", grouped=False, bare_zero="exact"))
 
 
-def _up_to(value: float, decimals: int) -> str:
-    return "∞" if math.isinf(value) else f"{value:.{decimals}f}"
-
-
-_DEFINITIONS = (
-    Fact(
-        "law",
-        "The speed-up of N ranks over one. Amdahl: N ÷ (1 + σ(N−1)). Universal Scalability Law: "
-        "N ÷ (1 + σ(N−1) + κN(N−1)). Gustafson: N − σ(N−1).",
-    ),
-    Fact("serial or contention", "σ: the part of the work that ranks do not share, or wait for one another to do."),
-    Fact("coherency", "κ: what every pair of ranks costs to agree. Above 0 there is a fastest number of ranks."),
-    Fact("limit", "By the law: the speed-up that no number of ranks exceeds (1 ÷ σ), or the fastest number of ranks."),
-    Fact("off by", "How far the measured points are from the law: root of the mean square over numbers of ranks."),
-)
+_DEFINITIONS = term_facts("law", "serial or contention", "coherency", "limit", "off by")

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from paceline.metrics import metric
 from paceline.records.learning import AccuracyCheck, Learning, NoiseScale, Stable, Target
 from paceline.records.results import Interval, StudyResults
-from paceline.report.choice import by_id
-from paceline.report.facts import Fact
-from paceline.report.learning_words import LEFT_OUT, called, check_is_of_fewer, margin_text, points_text
-from paceline.report.tables import (
-    NONE,
+from paceline.report.cells import (
     Cell,
-    Table,
+    Form,
+    fraction_cell,
     interval_cell,
-    key_cells,
-    key_columns,
+    number_cell,
     percent_cell,
-    word_columns,
+    points_cell,
 )
-from paceline.units import number_text, percent_text
+from paceline.report.choice import by_id
+from paceline.report.facts import Fact, term_facts
+from paceline.report.learning_words import LEFT_OUT, called, check_is_of_fewer, margin_text
+from paceline.report.tables import Table, key_cells, key_columns, word_columns
+from paceline.units import percent_text
 
-_STABLE, _NOISE = "epochs to stable", "noise scale"
+_STABLE = metric("epochs to stable").heading
+_TO_TARGET = ("steps to the target", "time to the target", "rank-hours", "statistical efficiency")
+_NOISE = ("noise scale", "sample efficiency")
 
 
 def learning_table(results: StudyResults) -> Table:
@@ -29,8 +34,8 @@ def learning_table(results: StudyResults) -> Table:
     target, noise = results.lesson.target, any(learning.noise for _, learning in shown)
     columns = [*key_columns(results), _STABLE]
     if target is not None:
-        columns += [f"epochs to {percent_text(target)}", "steps", "time (s)", "rank-hours", "statistical efficiency"]
-    columns += [_NOISE, "sample efficiency"] if noise else []
+        columns += [f"epochs to {percent_text(target)}", *(metric(name).heading for name in _TO_TARGET)]
+    columns += [metric(name).heading for name in _NOISE] if noise else []
     rows = [
         (
             *key_cells(results, point),
@@ -47,6 +52,7 @@ def learning_table(results: StudyResults) -> Table:
         rows=tuple(rows),
         footnotes=tuple(_notes([learning for _, learning in shown], target)),
         blank=() if stable else (_STABLE,),
+        meant={} if target is None else {f"epochs to {percent_text(target)}": "epochs to the target"},
         keys=len(key_columns(results)),
         words=word_columns(results),
     )
@@ -56,7 +62,7 @@ def accuracy_table(results: StudyResults) -> Table:
     """One row per point that is compared: the difference of its test accuracy, and what the repeats say of it."""
     checks = results.lesson.checks
     margin = f", equal within {margin_text(checks[0].margin)}" if checks else ""
-    columns = ("against", "repeats", "difference (points)", "p different", "p equal", "called")
+    columns = ("against", "repeats", metric("difference").heading, "p different", "p equal", "called")
     pairs = [(point, check) for check in checks if (point := by_id(results, check.point_id))]
     notes = ["[ ] is a 95 % interval of the mean difference within repeats; p are corrected for all rows."]
     if any(check.p_different is None for check in checks):
@@ -75,60 +81,35 @@ def accuracy_table(results: StudyResults) -> Table:
 
 def definitions(results: StudyResults) -> tuple[Fact, ...]:
     """What the figures about learning mean, where there are any."""
-    facts = []
-    if any(point.learning and point.learning.stable for point in results.points):
-        facts.append(
-            Fact(
-                "epochs to stable",
-                "The first epoch from which validation accuracy stays within twice its own noise of its plateau, the "
-                "mean of the last quarter of the epochs; its interval holds nine times in ten.",
-            )
-        )
-    if results.lesson.target is not None:
-        facts += [
-            Fact("target", f"{percent_text(results.lesson.target)} validation accuracy: {results.lesson.rule}."),
-            Fact(
-                "time to the target", "Time of the epochs up to it, on a straight line within the last; training alone."
-            ),
-            Fact("statistical efficiency", "Samples that the baseline takes to the target over samples taken here."),
-            Fact(
-                "effective speed-up", "Speed-up × statistical efficiency: how many times sooner the target is reached."
-            ),
-        ]
-    if any(point.learning and point.learning.noise for point in results.points):
-        facts += [
-            Fact("noise scale", "The batch at which noise and gradient are as large as each other, in samples."),
-            Fact("sample efficiency", "1 / (1 + batch / noise scale): progress per sample against a tiny batch's."),
-        ]
-    if results.lesson.checks:
-        facts.append(
-            Fact(
-                "different, equal",
-                "By Student's test of the differences within repeats, and by two one-sided tests with the margin; each "
-                "at 5 %, corrected by Holm's method.",
-            )
-        )
-    return tuple(facts)
+    known, target = [point.learning for point in results.points if point.learning], results.lesson.target
+    facts = term_facts("epochs to stable") if any(learning.stable for learning in known) else ()
+    if target is not None:
+        facts += (Fact("target", f"{percent_text(target)} validation accuracy: {results.lesson.rule}."),)
+        facts += term_facts("time to the target", "statistical efficiency", "effective speed-up")
+    facts += term_facts(*_NOISE) if any(learning.noise for learning in known) else ()
+    return (*facts, *(term_facts("different, equal") if results.lesson.checks else ()))
 
 
 def _stable_cell(stable: Stable | None) -> Cell:
     if stable is None or stable.epoch is None:
-        return Cell(NONE)
-    beside = "" if stable.low == stable.high else f"[{stable.low}, {NONE if stable.high is None else stable.high}]"
-    return Cell(str(stable.epoch), beside)
+        return Cell(None)
+    return Cell(stable.epoch, interval=None if stable.low == stable.high else (stable.low, stable.high))
 
 
 def _noise_cells(noise: NoiseScale | None) -> list[Cell]:
     if noise is None:
-        return [Cell(NONE)] * 2
-    around = "" if noise.low is None else f"[{number_text(noise.low)}, {number_text(noise.high)}]"
-    return [Cell(number_text(noise.samples), around), Cell(percent_text(noise.efficiency, 0))]
+        return [Cell(None)] * 2
+    interval = None if noise.low is None else (noise.low, noise.high)
+    return [
+        Cell(noise.samples, form=Form(digits=3, apart=True), interval=interval),
+        fraction_cell(noise.efficiency, 0),
+    ]
 
 
 def _target_cells(learning: Learning) -> list[Cell]:
     target = learning.target
     if target is None:
-        return [Cell(NONE)] * 5
+        return [Cell(None)] * 5
     return [
         _bounded(target, target.epochs),
         _bounded(target, target.steps, digits=4),
@@ -141,7 +122,7 @@ def _target_cells(learning: Learning) -> list[Cell]:
 def _bounded(target: Target, figure: Interval | None, digits: int = 3) -> Cell:
     """A figure, called an upper bound where it is only one."""
     cell = interval_cell(figure, digits=digits)
-    return Cell(f"≤ {cell.figure}", cell.beside) if target.at_most and figure is not None else cell
+    return replace(cell, bound="≤ ") if target.at_most and figure is not None else cell
 
 
 def _notes(shown: list[Learning], target: float | None) -> list[str]:
@@ -159,20 +140,18 @@ def _notes(shown: list[Learning], target: float | None) -> list[str]:
 
 
 def _check_cells(results: StudyResults, check: AccuracyCheck) -> list[Cell]:
-    other, interval = by_id(results, check.against), ""
-    if check.low is not None and check.high is not None:
-        interval = f"[{points_text(check.low)}, {points_text(check.high)}]"
+    other = by_id(results, check.against)
     return [
         Cell(other.label if other else check.against),
-        Cell(str(check.n)),
-        Cell(points_text(check.difference), interval),
-        Cell(_p_text(check.p_different)),
-        Cell(_p_text(check.p_equal)),
+        Cell(check.n),
+        points_cell(check.difference, check.low, check.high),
+        _p_cell(check.p_different),
+        _p_cell(check.p_equal),
         Cell(called(check)),
     ]
 
 
-def _p_text(p: float | None) -> str:
-    if p is None:
-        return NONE
-    return "<0.001" if p < 0.001 else number_text(p, 2)
+def _p_cell(p: float | None) -> Cell:
+    if p is not None and p < 0.001:
+        return Cell(0.001, form=Form(decimals=3), bound="<")
+    return number_cell(p, 2)

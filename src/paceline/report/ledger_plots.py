@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from paceline.report.canvas import HEIGHT, Figure, Numbers, axis_title, layout, rounded, two_lines
+from paceline.report.cells import seconds_cell, share_cell
 from paceline.report.legend import KIND_STYLES, kind_key
 from paceline.report.series import Ledger
-from paceline.report.tables import seconds_text, share_text
 
 # Up to so many bars each is so high; where it is too low for two lines, its label is set in one.
 _BAR_HEIGHTS = ((5, 46), (8, 34), (16, 22))
@@ -69,7 +69,7 @@ def _kind_trace(kind: str, values: tuple[float | None, ...], ledger: Ledger, lab
         "name": kind,
         "y": labels,
         "x": rounded([100 * share for share in shares]),
-        "text": [share_text(share) if share else "" for share in shares],
+        "text": [share_cell(share).figure if share else "" for share in shares],
         "textposition": "inside",
         "insidetextanchor": "middle",
         "textangle": 0,
@@ -87,6 +87,6 @@ def _kind_trace(kind: str, values: tuple[float | None, ...], ledger: Ledger, lab
                 "solidity": 0.25,
             },
         },
-        "customdata": [f"{seconds_text(value)} s" if value else "" for value in values],
+        "customdata": [f"{seconds_cell(value).figure} s" if value else "" for value in values],
         "hovertemplate": f"{kind}: %{{customdata}}, %{{text}}<extra></extra>",
     }

@@ -8,15 +8,17 @@ from typing import Any
 
 from paceline.records.lr_range import LrAdvice, LrCurve
 from paceline.report.canvas import LINE_STYLES, Figure, axis_title, layout, rounded
+from paceline.report.cells import Cell, Form
 from paceline.report.html import render_parts
 from paceline.report.legend import Key
 from paceline.report.markup import fragment
-from paceline.report.tables import Cell, Table
+from paceline.report.tables import Table
 from paceline.units import counted, number_text
 
 RULE = (
     "The rate at which the smoothed loss fell fastest, or a tenth of the rate at which it ran away where that is less."
 )
+_RATE = Form(general=2)
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST_LINES = len(LINE_STYLES)
 """Curves that are drawn: more would hide one another."""
@@ -36,9 +38,12 @@ def table(advice: LrAdvice) -> Table:
     """One row per test."""
     rows = tuple(
         (
-            Cell(str(curve.seed)),
-            *(Cell(_rate(rate)) for rate in (curve.advised, curve.steepest, curve.lowest, curve.ran_away)),
-            Cell(str(len(curve.rates))),
+            Cell(curve.seed),
+            *(
+                Cell(rate, form=Form(general=2))
+                for rate in (curve.advised, curve.steepest, curve.lowest, curve.ran_away)
+            ),
+            Cell(len(curve.rates)),
         )
         for curve in advice.curves
     )

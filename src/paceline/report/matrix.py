@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from paceline.records.anatomy import Anatomy, Exchange
-from paceline.report.tables import NONE
+from paceline.report.cells import NONE
 from paceline.units import bytes_text, counted, duration_text
 
 _MOST_PROCESSES = 64

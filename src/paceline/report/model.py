@@ -74,6 +74,8 @@ class ReportModel:
     headline: tuple[str, ...]
     """How much was run, of what, on what."""
     verdict: str
+    verdict_figure: str
+    """The part of the verdict that is emphasized; may be empty."""
     remarks: tuple[str, ...]
     next_step: Step
     findings: tuple[ShownFinding, ...]
@@ -145,6 +147,7 @@ def report_model(
     """
     added = published or AddedSection()
     drawn, laws, names = drawn_points(results), shown_laws(results), changed_alone(results)
+    verdict = words.verdict(results, added.opening)
     strong_epoch = tables.shared_epoch_note(results)
     model = ReportModel(
         name=results.study.name,
@@ -152,7 +155,8 @@ def report_model(
         question=results.study.question,
         asks=results.study.asks,
         headline=facts.headline_facts(results),
-        verdict=words.verdict(results, added.opening),
+        verdict=verdict,
+        verdict_figure=words.verdict_figure(results, verdict, added.figures),
         remarks=words.remarks(results, added.opening),
         next_step=steps.next_step(results, added.next_step),
         findings=words.shown_findings(results),

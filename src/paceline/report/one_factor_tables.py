@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from paceline.records.results import Effect, Percent, StudyResults
-from paceline.report.facts import Fact
+from paceline import metrics
+from paceline.metrics import PointMetric
+from paceline.records.results import Effect, StudyResults
+from paceline.records.study import shown_value
+from paceline.report.cells import Cell, interval_cell
+from paceline.report.facts import Fact, term_facts
 from paceline.report.learning_words import LEFT_OUT
-from paceline.report.one_factor_words import FIGURES, called, value_text
-from paceline.report.tables import NONE, Cell, Table, factor_heading, interval_cell
+from paceline.report.one_factor_words import FIGURES, called
+from paceline.report.tables import Table, factor_cell, factor_heading
 from paceline.units import percent_text
-
-DIGITS = 4
-_MEANINGS = {
-    "loss_pct": "Median loss on the test set after the last epoch, in % of the baseline's: below 100 is better.",
-    "accuracy_pct": "Median accuracy on the test set after the last epoch, in % of the baseline's, not in points.",
-    "time_pct": "Median training time in % of the baseline's: below 100 is faster.",
-}
-"""Fields of an effect -> what their columns mean, which is not what the same words mean without a per cent sign."""
 
 
 def effects_table(results: StudyResults) -> Table:
@@ -24,15 +20,15 @@ def effects_table(results: StudyResults) -> Table:
     rows = [
         (
             Cell(factor_heading(effect.factor)),
-            Cell(value_text(effect)),
-            *(_cell(getattr(effect, name)) for name in shown),
+            factor_cell(shown_value(effect.factor, effect.value)),
+            *(interval_cell(entry.value(effect), digits=entry.digits) for entry in shown),
             Cell(called(effect)),
         )
         for effect in effects
     ]
     return Table(
         caption="In % of the baseline, which has the first value of every factor",
-        columns=("factor", "value", *(_heading(name) for name in shown), "real effect"),
+        columns=("factor", "value", *(entry.heading for entry in shown), "real effect"),
         rows=tuple(rows),
         footnotes=(*_notes(effects), *_unsound(results)) if rows else (),
         keys=2,
@@ -54,35 +50,14 @@ def definitions(results: StudyResults) -> tuple[Fact, ...]:
     """What the table means, where there is one."""
     if not results.effects:
         return ()
-    return (
-        Fact("factor", "The one setting that is changed; all others are as at the baseline."),
-        Fact("value", "What the factor is set to; its first value is the baseline's."),
-        Fact(
-            "% of the baseline",
-            "The median over repeats against that of the point with the first value of every factor; its interval is "
-            "that of the ratios within each repeat.",
-        ),
-        *(Fact(_heading(name), _MEANINGS[name]) for name in _shown(results)),
-        Fact("training time", "Of all epochs of a run, evaluation left out; of a script, of whole runs."),
-        Fact(
-            "real effect",
-            "Called so by Student's test of the logarithms of the ratios within repeats, at 5 % and corrected by "
-            "Holm's method for all rows, where the interval leaves out 100 as well.",
-        ),
-    )
+    shown = (entry.name for entry in _shown(results))
+    return term_facts("factor", "value", "% of the baseline", *shown, "training time", "real effect")
 
 
-def _shown(results: StudyResults) -> list[str]:
-    """The figures that an effect is known on."""
-    return [name for name in FIGURES if any(getattr(effect, name) for effect in results.effects)]
-
-
-def _heading(name: str) -> str:
-    return f"{FIGURES[name]} (%)"
-
-
-def _cell(percent: Percent | None) -> Cell:
-    return Cell(NONE) if percent is None else interval_cell(percent.interval, digits=DIGITS)
+def _shown(results: StudyResults) -> list[PointMetric]:
+    """The metrics that an effect is known on."""
+    every = [entry for entry in metrics.POINT_METRICS if entry.key in FIGURES]
+    return [entry for entry in every if any(entry.value(effect) for effect in results.effects)]
 
 
 def _notes(effects: tuple[Effect, ...]) -> list[str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from paceline.metrics import POINT_METRICS
 from paceline.records.results import Effect, Percent, StudyResults
 from paceline.records.study import shown_value
 from paceline.report.phrases import around, listed
-from paceline.report.tables import factor_heading, factor_text
+from paceline.report.tables import factor_cell, factor_heading
 from paceline.units import counted, number_text
 
-FIGURES = {"loss_pct": "test loss", "accuracy_pct": "test accuracy", "time_pct": "training time"}
+FIGURES = {entry.key: entry.short for entry in POINT_METRICS if entry.record == "effect" and entry.parts}
 """Fields of an effect -> what they are called."""
 _DIGITS = 4
 
@@ -106,7 +107,7 @@ def _tested(effect: Effect, names: Iterable[str] = FIGURES) -> bool:
 
 def value_text(effect: Effect) -> str:
     """A factor's value as it is shown."""
-    return factor_text(shown_value(effect.factor, effect.value))
+    return factor_cell(shown_value(effect.factor, effect.value)).figure
 
 
 def effect_label(effect: Effect) -> str:

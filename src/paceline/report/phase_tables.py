@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
+from paceline.metrics import metric
 from paceline.records.results import Gain, PhaseResult, PointResult, StudyResults
 from paceline.records.run import CachedFeatures
-from paceline.report.learning_words import points_text
-from paceline.report.tables import (
-    NONE,
-    Cell,
-    Table,
-    interval_cell,
-    key_cells,
-    key_columns,
-    spread_cell,
-    time_unit,
-    word_columns,
-)
+from paceline.report.cells import Cell, Form, interval_cell, points_cell, spread_cell
+from paceline.report.tables import Table, key_cells, key_columns, time_unit, word_columns
 from paceline.units import count_text, counted, duration_text
 
 _WORDS = {"train": "base frozen", "finetune": "fine-tuned"}
+_LOSS = Form(general=4)
 
 
 def phase_table(results: StudyResults) -> Table:
@@ -32,7 +24,10 @@ def phase_table(results: StudyResults) -> Table:
     ]
     return Table(
         caption="Phases: the test after each, and what the second one gained within each repeat",
-        columns=(*key_columns(results), "phase", f"epoch time ({unit})", "test accuracy", "test loss", "gain (points)"),
+        columns=(
+            *(*key_columns(results), "phase", metric("epoch time").heading_in(unit)),
+            *(metric(name).heading for name in ("test accuracy", "test loss", "gain")),
+        ),
         rows=tuple(rows),
         footnotes=tuple(notes) if rows else (),
         keys=len(key_columns(results)) + 1,
@@ -62,7 +57,7 @@ def features_sentences(results: StudyResults) -> list[str]:
 
 
 def _cells(phase: PhaseResult, factor: float) -> list[Cell]:
-    loss = Cell(NONE) if phase.test_loss is None else Cell(f"{phase.test_loss.mean:.4g}")
+    loss = Cell(phase.test_loss.mean, form=_LOSS)
     return [
         Cell(_WORDS.get(phase.name, phase.name)),
         interval_cell(phase.epoch_s, factor),
@@ -73,15 +68,11 @@ def _cells(phase: PhaseResult, factor: float) -> list[Cell]:
 
 
 def _gain_cell(gain: Gain | None) -> Cell:
-    if gain is None:
-        return Cell(NONE)
-    if gain.low is None or gain.high is None:
-        return Cell(points_text(gain.mean))
-    return Cell(points_text(gain.mean), f"[{points_text(gain.low)}, {points_text(gain.high)}]")
+    return Cell(None) if gain is None else points_cell(gain.mean, gain.low, gain.high)
 
 
 def _gain_text(gain: Gain) -> str:
-    cell = _gain_cell(gain)
+    cell = points_cell(gain.mean, gain.low, gain.high)
     return f"{cell.figure} points {cell.beside}".rstrip()
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paceline.records.results import Interval, Spread
-from paceline.units import finite, number_text, percent_text
+from paceline.report.cells import spread_cell
+from paceline.units import number_text
 
 _MOST_LABELS = 4
 
@@ -22,13 +23,19 @@ def around(interval: Interval, digits: int = 3) -> str:
     return f"(interval {low} to {high})"
 
 
+def times_text(ratio: Interval) -> str:
+    """`1.88 times`."""
+    return f"{number_text(ratio.median)} times"
+
+
+def rate_text(samples_per_s: Interval) -> str:
+    """`1,216 samples/s`."""
+    return f"{number_text(samples_per_s.median, 4)} samples/s"
+
+
 def spread_text(spread: Spread) -> str:
     """A mean fraction and its standard deviation in per cent, to the digits that the deviation leaves certain."""
-    std = finite(spread.std)
-    if std is None:
-        return percent_text(spread.mean)
-    decimals = 1 if std >= 0.005 else 2
-    return f"{spread.mean * 100:.{decimals}f} ± {std * 100:.{decimals}f} %"
+    return spread_cell(spread).text
 
 
 def listed(items: Sequence[str]) -> str:

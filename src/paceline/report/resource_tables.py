@@ -12,18 +12,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from paceline.metrics import metric
 from paceline.records.results import PointResult, StudyResults
-from paceline.report.tables import NONE, Cell, Table, key_cells, key_columns, seconds_text, word_columns
-from paceline.units import bytes_text, duration_text, number_text
+from paceline.report.cells import NONE, Cell, bytes_cell, number_cell, seconds_cell
+from paceline.report.tables import Table, key_cells, key_columns, word_columns
+from paceline.units import duration_text
 
 if TYPE_CHECKING:
     from paceline.records.counters import CpuTime, CpuTimes
 
-_COUNTED = ("memory of a rank", "real (s)", "user (s)", "sys (s)")
-_ENERGY = "energy (J)"
+_SENT = ("messages per step", "messages per epoch", "payload per step", "payload per epoch")
+_COUNTED = ("memory of a rank", "real", "user", "sys")
+_ENERGY = "energy"
 _ADDED_UP = (
     "real is from the launch to the end of the run; user and sys are those of all its processes added up, as the "
     "command time does, each until its last sample."
@@ -48,22 +51,21 @@ def resource_table(results: StudyResults, cpu_times: Mapping[str, CpuTimes]) -> 
     """One row for each point whose median run left traces or counters; without rows where none did."""
     all_used = [_Used(point=point, times=cpu_times.get(point.point_id)) for point in results.points]
     used = [each for each in all_used if each.point.anatomy or each.times]
-    figures = {heading: [cell(each) for each in used] for heading, cell in _CELLS.items()}
+    figures = {name: [cell(each) for each in used] for name, cell in _CELLS.items()}
     counted = any(each.times for each in used)
     shown = [
-        heading
-        for heading, cells in figures.items()
-        if (heading == _ENERGY and counted) or any(cell.figure != NONE for cell in cells)
+        name
+        for name, cells in figures.items()
+        if (name == _ENERGY and counted) or any(cell.value is not None for cell in cells)
     ]
     return Table(
         caption="Resources: what the median run of each point sent, held and used",
-        columns=(*key_columns(results), *shown),
+        columns=(*key_columns(results), *(metric(name).heading for name in shown)),
         rows=tuple(
-            (*key_cells(results, each.point), *(figures[heading][row] for heading in shown))
-            for row, each in enumerate(used)
+            (*key_cells(results, each.point), *(figures[name][row] for name in shown)) for row, each in enumerate(used)
         ),
-        blank=tuple(heading for heading in shown if all(cell.figure == "0" for cell in figures[heading])),
-        footnotes=tuple(_notes(used, {heading: figures[heading] for heading in shown})),
+        blank=tuple(metric(name).heading for name in shown if all(cell.value == 0 for cell in figures[name])),
+        footnotes=tuple(_notes(used, {name: figures[name] for name in shown})),
         keys=len(key_columns(results)),
         words=word_columns(results),
     )
@@ -71,24 +73,20 @@ def resource_table(results: StudyResults, cpu_times: Mapping[str, CpuTimes]) -> 
 
 def _notes(used: Sequence[_Used], shown: Mapping[str, Sequence[Cell]]) -> Iterator[str]:
     """How real, user and sys are meant, and why there are dashes."""
-    missing = [heading for heading, cells in shown.items() if any(cell.figure == NONE for cell in cells)]
-    if any(heading in shown for heading in ("user (s)", "sys (s)")):
+    missing = [name for name, cells in shown.items() if any(cell.value is None for cell in cells)]
+    if "user" in shown or "sys" in shown:
         yield _ADDED_UP
     children_s = max((each.whole.children_s or 0.0 for each in used if each.whole), default=0.0)
     if children_s >= _WORTH_SAYING_S:
         yield f"Not in them: child processes that had ended, up to {duration_text(children_s)} of CPU time in a run."
-    sent = [heading for heading in missing if heading.startswith(("messages", "payload"))]
+    sent = [name for name in missing if name in _SENT]
     if sent:
-        yield f"{NONE} {_listed(sent)}: not measured: the traces of the run do not show them."
-    held = [heading for heading in missing if heading in _COUNTED]
+        yield f"{NONE} {', '.join(sent)}: not measured: the traces of the run do not show them."
+    held = [name for name in missing if name in _COUNTED]
     if held:
-        yield f"{NONE} {_listed(held)}: not measured: the run has no such counters."
+        yield f"{NONE} {', '.join(held)}: not measured: the run has no such counters."
     if _ENERGY in missing:
         yield f"{NONE} energy: not measured: no meter of a host could be read."
-
-
-def _listed(headings: Sequence[str]) -> str:
-    return ", ".join(heading.partition(" (")[0] for heading in headings)
 
 
 def _epoch_steps(used: _Used) -> int | None:
@@ -105,12 +103,8 @@ def _per_epoch(per_step: float | None, used: _Used) -> float | None:
     return None if per_step is None or steps is None else per_step * steps
 
 
-def _seconds_cell(value_s: float | None) -> Cell:
-    return Cell(NONE if value_s is None else seconds_text(value_s))
-
-
 def _bytes_cell(value: float | None) -> Cell:
-    return Cell("0" if value == 0 else bytes_text(value))
+    return Cell(0) if value == 0 else bytes_cell(value)
 
 
 def _energy_cell(used: _Used) -> Cell:
@@ -121,10 +115,10 @@ def _energy_cell(used: _Used) -> Cell:
     ]
     metered = [joules for joules in hosts if joules]
     if not metered:
-        return Cell(NONE)
+        return Cell(None)
     there = 1 if used.point.emulated else len(used.point.point.ranks_on_hosts)
     beside = f"{len(metered)} of {there} hosts" if len(metered) < there else ""
-    return Cell(number_text(math.fsum(joules for host in metered for joules in host)), beside)
+    return replace(number_cell(math.fsum(joules for host in metered for joules in host)), note=beside)
 
 
 def _of_whole(name: str, cell: Callable[[float | None], Cell]) -> Callable[[_Used], Cell]:
@@ -132,14 +126,14 @@ def _of_whole(name: str, cell: Callable[[float | None], Cell]) -> Callable[[_Use
 
 
 _CELLS: dict[str, Callable[[_Used], Cell]] = {
-    "messages per step": lambda used: Cell(number_text(used.point.messages)),
-    "messages per epoch": lambda used: Cell(number_text(_per_epoch(used.point.messages, used))),
+    "messages per step": lambda used: number_cell(used.point.messages),
+    "messages per epoch": lambda used: number_cell(_per_epoch(used.point.messages, used)),
     "payload per step": lambda used: _bytes_cell(used.point.message_bytes),
     "payload per epoch": lambda used: _bytes_cell(_per_epoch(used.point.message_bytes, used)),
     "memory of a rank": _of_whole("peak_bytes", _bytes_cell),
     "GPU memory of a rank": _of_whole("gpu_peak_bytes", _bytes_cell),
-    "real (s)": _of_whole("real_s", _seconds_cell),
-    "user (s)": _of_whole("user_s", _seconds_cell),
-    "sys (s)": _of_whole("system_s", _seconds_cell),
+    "real": _of_whole("real_s", seconds_cell),
+    "user": _of_whole("user_s", seconds_cell),
+    "sys": _of_whole("system_s", seconds_cell),
     _ENERGY: _energy_cell,
 }

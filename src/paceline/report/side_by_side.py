@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from paceline.records.results import Comparison, PointResult, StudyResults
 from paceline.report.choice import chosen, main_comparison, rivals
-from paceline.report.phrases import around, joined, listed, spread_text
-from paceline.units import counted, finite, number_text
+from paceline.report.phrases import around, joined, listed, spread_text, times_text
+from paceline.units import counted, finite
 
 _MOST_NAMED = 4
 """Series in one sentence: the rest is in the tables."""
@@ -46,7 +46,7 @@ def _reach(comparison: Comparison, slower: list[PointResult], whose: str) -> str
     following = slower[0]
     ratio = comparison.ratios[following.point_id]
     name = f"{following.series}, the next," if len(slower) > 1 else following.series
-    return f"{name} reaches {number_text(ratio.median)} times {whose} {around(ratio)}"
+    return f"{name} reaches {times_text(ratio)} {whose} {around(ratio)}"
 
 
 def _too_few(comparison: Comparison, alike: list[PointResult]) -> str:
@@ -66,9 +66,7 @@ def others_at_the_same_ranks(results: StudyResults, point: PointResult) -> str:
     if not others:
         return ""
     others.sort(key=lambda other: -(other.speedup.median if other.speedup else 0.0))
-    parts = [
-        f"{other.series} {number_text(other.speedup.median)} times" for other in others[:_MOST_NAMED] if other.speedup
-    ]
+    parts = [f"{other.series} {times_text(other.speedup)}" for other in others[:_MOST_NAMED] if other.speedup]
     more = len(others) - len(parts)
     text = f"; {joined(parts)}" + (f", and {more} more" if more else "")
     own = len({other.baseline for other in (point, *others)}) > 1

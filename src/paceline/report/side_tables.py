@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
+from paceline.metrics import metric
 from paceline.records.changes import Change, Comparison, SideFigures
-from paceline.report.change_tables import accuracy_cell, p_text, points_cell, time_scale, told, verdict
-from paceline.report.tables import NONE, Cell, Table, interval_cell
+from paceline.report.cells import Cell, interval_cell
+from paceline.report.change_tables import accuracy_cell, difference_cell, p_cell, time_scale, told, verdict
+from paceline.report.tables import Table
 from paceline.units import number_text
 
 
@@ -23,7 +26,7 @@ def all_differences_table(found: Comparison) -> Table:
             known.setdefault(each.name, {})["A"] = each.a
             known[each.name][changes.letter] = each.b
     rows = tuple(
-        (Cell(name), *(Cell(values.get(letter, values["A"]) or NONE) for letter in letters(found)))
+        (Cell(name), *(Cell(values.get(letter, values["A"]) or None) for letter in letters(found)))
         for name, values in known.items()
     )
     columns = ("", *letters(found))
@@ -67,16 +70,16 @@ def _point_rows(found: Comparison, point: str, unit: str) -> Iterable[tuple[Cell
     if epochs:
         unit_s, times_s = time_scale(max(epochs))
         yield row(
-            f"epoch time ({unit_s})",
+            metric("epoch time").heading_in(unit_s),
             lambda letter: _cell(figures.get(letter), lambda each: interval_cell(each.epoch_s, times_s)),
         )
     if any(each.samples_per_s for each in figures.values()):
         yield row(
-            "samples/s",
+            metric("samples/s").heading,
             lambda letter: _cell(figures.get(letter), lambda each: interval_cell(each.samples_per_s, digits=4)),
         )
     if any(each.test_accuracy for each in figures.values()):
-        yield row("test accuracy", lambda letter: _cell(figures.get(letter), _accuracy))
+        yield row(metric("test accuracy").heading, lambda letter: _cell(figures.get(letter), _accuracy))
     if any(change.accuracy for change in changes.values()):
         yield row("accuracy − A (points)", lambda letter: _accuracy_change(changes.get(letter)))
 
@@ -85,30 +88,29 @@ def _time_cell(changes: dict[str, Change], letter: str, factor: float) -> Cell:
     if letter == "A":
         return interval_cell(next(iter(changes.values())).time_s.a, factor)
     change = changes.get(letter)
-    return Cell(NONE) if change is None else interval_cell(change.time_s.b, factor)
+    return Cell(None) if change is None else interval_cell(change.time_s.b, factor)
 
 
 def _ratio_cell(change: Change | None) -> Cell:
-    return Cell(NONE) if change is None else interval_cell(change.time_s.change)
+    return Cell(None) if change is None else interval_cell(change.time_s.change)
 
 
 def _verdict_cell(change: Change | None) -> Cell:
-    return Cell(NONE) if change is None else Cell(verdict(change), f"p {p_text(change.time_s)}")
+    return Cell(None) if change is None else Cell(verdict(change), f"p {p_cell(change.time_s).figure}")
 
 
 def _cell(figures: SideFigures | None, made: Callable[[SideFigures], Cell]) -> Cell:
-    return Cell(NONE) if figures is None else made(figures)
+    return Cell(None) if figures is None else made(figures)
 
 
 def _accuracy(figures: SideFigures) -> Cell:
-    return Cell(NONE) if figures.test_accuracy is None else accuracy_cell(figures.test_accuracy)
+    return Cell(None) if figures.test_accuracy is None else accuracy_cell(figures.test_accuracy)
 
 
 def _accuracy_change(change: Change | None) -> Cell:
     if change is None or change.accuracy is None:
-        return Cell(NONE)
-    points = points_cell(change.accuracy.change, 2)
-    return Cell(points.figure, f"{points.beside} {told(change.accuracy)}".strip())
+        return Cell(None)
+    return replace(difference_cell(change.accuracy.change, 2), note=told(change.accuracy))
 
 
 def num_tests(found: Comparison) -> int:

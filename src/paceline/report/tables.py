@@ -1,31 +1,25 @@
-"""Tables as strings: the figures of every point, and where their time went.
-
-A cell is a figure and what qualifies it (an interval, a percentage), kept apart so that a page
-can set them differently and a narrow terminal can put one below the other.
-"""
+"""Tables of a report: the figures of every point, and where their time went."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
-from paceline.records.results import Interval, PointResult, Spread, StudyResults
+from paceline import metrics
+from paceline.metrics import PointMetric, metric
+from paceline.records.results import PointResult, StudyResults
 from paceline.records.study import factor_value, shown_value
 from paceline.records.trace import LEDGER_KINDS
+from paceline.report.cells import NONE, Cell, metric_cell, number_cell, seconds_cell
 from paceline.report.choice import is_scaled, is_script, shared_epoch
-from paceline.report.phrases import spread_text
-from paceline.units import count_text, finite, interval_text, number_text, percent_text
+from paceline.units import count_text, percent_text
 
-NONE = "–"
 MOST_RANKS = 64
 """Ranks of a run that are shown one by one: more make a page long and no clearer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A figure, and what stands beside it in smaller type."""
-
-    figure: str
-    beside: str = ""
+FAIRNESS_MARKS = {
+    "*": "emulated: more ranks or threads than cores. These points say little about scaling.",
+    "†": "emulated: hosts that are one machine. These points say little about scaling.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,50 +36,35 @@ class Table:
     """How many columns at the left say which row it is: they stay where a table is divided."""
     words: tuple[str, ...] = ()
     """Columns of names, not of numbers: they are aligned at the left."""
+    meant: Mapping[str, str] = field(default_factory=dict)
+    """Heading -> name of its metric, for headings that the registry does not have."""
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """What the registry explains of each column."""
+        return tuple(self.meant.get(column, column) for column in self.columns)
 
 
 def figures_table(results: StudyResults) -> Table:
-    """One row per point: ranks and factors, epoch time, samples/s, speed-up, efficiency, test accuracy.
-
-    Beside the speed-up what it is worth to the target, where that is known.
-
-    Of a script, whose epochs and accuracy are not known, the time of whole runs in place of an epoch's.
-    """
-    points, repeats, script, scaled = (
-        results.points,
-        results.study.run.repeats,
-        is_script(results),
-        is_scaled(results),
-    )
+    """One row per point: ranks and factors, then the metrics whose place is the table of results."""
+    points, repeats = results.points, results.study.run.repeats
+    script, scaled = is_script(results), is_scaled(results)
     partial = any(point.runs < repeats for point in points)
-    unit, factor = ("s", 1.0) if script else time_unit(points)
-    columns = (*key_columns(results), *(("runs",) if partial else ()))
-    effective = any(_effective(point) for point in points if point.point_id != point.baseline)
-    columns += (f"{'run' if script else 'epoch'} time ({unit})", "samples/s")
-    columns += (
-        (speedup_heading(results), *(("effective speed-up",) if effective else ()), "efficiency") if scaled else ()
-    )
-    columns += () if script else ("test accuracy",)
+    shown = metric_columns(results, "results")
+    columns = (*key_columns(results), *((metric("runs").heading,) if partial else ()))
     rows = []
     for point in points:
         row = key_cells(results, point, marked=True)
         if partial:
             row.append(Cell(f"{point.runs} of {repeats}"))
-        row.append(interval_cell(point.total_s if script else point.epoch_s, factor))
-        row.append(interval_cell(point.samples_per_s, digits=4))
-        if scaled:
-            row.append(interval_cell(point.speedup))
-            row += [interval_cell(_effective(point))] if effective else []
-            row.append(percent_cell(point.efficiency))
-        row += [] if script else [spread_cell(point.test_accuracy)]
-        rows.append(tuple(row))
+        rows.append((*row, *(metric_cell(column.metric, point, column.factor) for column in shown)))
     footnotes = [_around_note(points, script=script), *fairness_notes(points)]
     footnotes += [shared_epoch_note(results)] if scaled else []
     if any(point.point.servers for point in points):
         footnotes.append("Servers count as ranks in the efficiency.")
     return Table(
         caption="One row per point: medians over repeats",
-        columns=columns,
+        columns=(*columns, *(column.heading for column in shown)),
         rows=tuple(rows),
         footnotes=tuple(filter(None, footnotes)),
         keys=len(key_columns(results)),
@@ -93,9 +72,59 @@ def figures_table(results: StudyResults) -> Table:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricColumn:
+    """A column of a metric."""
+
+    metric: PointMetric
+    heading: str
+    factor: float
+    """What one of the metric's unit is in the unit of the column."""
+
+
+def metric_columns(results: StudyResults, table: str) -> tuple[MetricColumn, ...]:
+    """The metrics that have a place in a table and are shown for this study, in the order of the columns."""
+    ordered: list[PointMetric] = []
+    for entry in metrics.POINT_METRICS:
+        if entry.place is not None and entry.place.table == table and _is_shown(entry, results):
+            keys = [other.key for other in ordered]
+            before = entry.place.before
+            ordered.insert(keys.index(before) if before in keys else len(keys), entry)
+    return tuple(_metric_column(results, entry) for entry in ordered)
+
+
+def _metric_column(results: StudyResults, entry: PointMetric) -> MetricColumn:
+    if entry.key == "speedup":
+        return MetricColumn(metric=entry, heading=speedup_heading(results), factor=1.0)
+    unit, factor = time_unit(results.points) if entry.key == "epoch_s" else (entry.unit, 1.0)
+    return MetricColumn(metric=entry, heading=entry.heading_in(unit), factor=factor)
+
+
+def _is_shown(entry: PointMetric, results: StudyResults) -> bool:
+    def is_measured(points: Iterable[PointResult]) -> bool:
+        return any(entry.value(point) is not None for point in points)
+
+    match entry.place and entry.place.shown:
+        case "measured":
+            return is_measured(results.points)
+        case "training":
+            return not is_script(results)
+        case "script":
+            return is_script(results)
+        case "scaled":
+            return is_scaled(results)
+        case "compared":
+            others = (point for point in results.points if point.point_id != point.baseline)
+            return is_scaled(results) and is_measured(others)
+        case "loading":
+            return any(point.point.data.read != "mapped" for point in results.points)
+        case _:
+            return True
+
+
 def speedup_heading(results: StudyResults) -> str:
     """What the speed-ups of a study are called: those of an epoch where ranks share its samples."""
-    return "speed-up" if shared_epoch(results) is None else "speed-up of an epoch"
+    return metric("speed-up" if shared_epoch(results) is None else "speed-up of an epoch").heading
 
 
 def shared_epoch_note(results: StudyResults) -> str:
@@ -109,23 +138,15 @@ def shared_epoch_note(results: StudyResults) -> str:
     )
 
 
-def _effective(point: PointResult) -> Interval | None:
-    return point.learning.effective_speedup if point.learning else None
-
-
-def fairness_marks(point: PointResult) -> str:
-    """What is put behind a point that says little about scaling."""
-    return (" *" if point.oversubscribed else "") + (" †" if point.emulated else "")
+def fairness_marks(point: PointResult) -> tuple[str, ...]:
+    """Marks of a point that says little about scaling."""
+    return (*(("*",) if point.oversubscribed else ()), *(("†",) if point.emulated else ()))
 
 
 def fairness_notes(points: tuple[PointResult, ...]) -> list[str]:
     """What the marks beside some points mean."""
-    notes = []
-    if any(point.oversubscribed for point in points):
-        notes.append("* emulated: more ranks or threads than cores. These points say little about scaling.")
-    if any(point.emulated for point in points):
-        notes.append("† emulated: hosts that are one machine. These points say little about scaling.")
-    return notes
+    marks = {mark for point in points for mark in fairness_marks(point)}
+    return [f"{mark} {meaning}" for mark, meaning in FAIRNESS_MARKS.items() if mark in marks]
 
 
 def key_columns(results: StudyResults) -> tuple[str, ...]:
@@ -135,9 +156,9 @@ def key_columns(results: StudyResults) -> tuple[str, ...]:
 
 def key_cells(results: StudyResults, point: PointResult, *, marked: bool = False) -> list[Cell]:
     """The cells under these headings; `marked` where the rank count carries the marks of unfair points."""
-    marks = fairness_marks(point) if marked else ""
+    marks = fairness_marks(point) if marked else ()
     values = (shown_value(path, factor_value(point.point, path)) for path in _factors(results))
-    return [Cell(f"{point.point.ranks}{marks}"), *(Cell(factor_text(value)) for value in values)]
+    return [Cell(point.point.ranks, marks=marks), *map(factor_cell, values)]
 
 
 def word_columns(results: StudyResults) -> tuple[str, ...]:
@@ -154,11 +175,11 @@ def factor_heading(path: str) -> str:
     return "model" if path == "model.name" else path.split(".", 1)[1].replace("_", " ")
 
 
-def factor_text(value: object) -> str:
-    """A factor's value in a cell."""
-    if value is None:
-        return NONE
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+def factor_cell(value: object) -> Cell:
+    """A factor's value."""
+    if isinstance(value, bool):
+        return Cell("yes" if value else "no")
+    return Cell(value if value is None or isinstance(value, (int, float)) else str(value))
 
 
 def _factors(results: StudyResults) -> list[str]:
@@ -178,7 +199,7 @@ def ledger_table(results: StudyResults, points: tuple[PointResult, ...]) -> Tabl
 def rank_table(point: PointResult) -> Table:
     """One row per rank of a point's median run, as far as a reader would go down."""
     shown = point.rank_ledgers_s[:MOST_RANKS]
-    rows = [(Cell(str(rank)), *_ledger_cells(ledger)) for rank, ledger in enumerate(shown)]
+    rows = [(Cell(rank), *_ledger_cells(ledger)) for rank, ledger in enumerate(shown)]
     which = f"The first {MOST_RANKS} ranks" if len(shown) < len(point.rank_ledgers_s) else "Each rank"
     return _ledger(f"{which} of run {point.median_run} with {point.label}", ("rank",), rows)
 
@@ -186,15 +207,15 @@ def rank_table(point: PointResult) -> Table:
 def _ledger(caption: str, keys: tuple[str, ...], rows: list[tuple[Cell, ...]], *, words: tuple[str, ...] = ()) -> Table:
     first = len(keys) + 1
     blank = tuple(
-        kind for index, kind in enumerate(LEDGER_KINDS, start=first) if all(row[index].figure == "0" for row in rows)
+        kind for index, kind in enumerate(LEDGER_KINDS, start=first) if all(row[index].value == 0 for row in rows)
     )
-    unmeasured = any(cell.figure == NONE for row in rows for cell in row[first:])
+    unmeasured = any(cell.value is None for row in rows for cell in row[first:])
     return Table(
         caption=caption,
-        columns=(*keys, "whole run", *LEDGER_KINDS),
+        columns=(*keys, metric("whole run").heading, *LEDGER_KINDS),
         rows=tuple(rows),
         blank=blank,
-        footnotes=("– not measured",) if unmeasured else (),
+        footnotes=(f"{NONE} not measured",) if unmeasured else (),
         keys=len(keys),
         words=words,
     )
@@ -202,62 +223,22 @@ def _ledger(caption: str, keys: tuple[str, ...], rows: list[tuple[Cell, ...]], *
 
 def _ledger_cells(ledger_s: dict[str, float | None]) -> list[Cell]:
     whole_s = sum(value for value in ledger_s.values() if value is not None)
-    cells = [Cell(number_text(whole_s))]
+    cells = [number_cell(whole_s)]
     for kind in LEDGER_KINDS:
         value_s = ledger_s.get(kind)
         if value_s is None:
-            cells.append(Cell(NONE))
+            cells.append(Cell(None))
         elif value_s == 0 or whole_s <= 0:
-            cells.append(Cell("0"))
+            cells.append(Cell(0))
         else:
-            cells.append(Cell(seconds_text(value_s), share_text(value_s / whole_s)))
+            cells.append(seconds_cell(value_s, share=value_s / whole_s))
     return cells
-
-
-def seconds_text(value_s: float) -> str:
-    """Seconds to a hundredth at most: finer digits of a whole run are noise."""
-    if 0 < value_s < 0.005:
-        return "<0.01"
-    return number_text(value_s) if value_s >= 1 else f"{value_s:.2f}"
-
-
-def share_text(fraction: float) -> str:
-    """A share of a whole, to a per cent."""
-    return "<1 %" if 0 < fraction < 0.005 else percent_text(fraction, 0)
 
 
 def time_unit(points: tuple[PointResult, ...]) -> tuple[str, float]:
     """The unit in which all epoch times are shown, and what a second is in it."""
     longest_s = max((point.epoch_s.median for point in points if point.epoch_s), default=1.0)
     return ("s", 1.0) if longest_s >= 1 else ("ms", 1e3)
-
-
-def interval_cell(interval: Interval | None, factor: float = 1.0, digits: int = 3) -> Cell:
-    """A median, and its interval beside it."""
-    if interval is None or finite(interval.median) is None:
-        return Cell(NONE)
-    figure, low, high = (value * factor for value in (interval.median, interval.low, interval.high))
-    if interval.low == interval.high or finite(low) is None or finite(high) is None:
-        return Cell(number_text(figure, digits))
-    # One call for all three, so that they share their decimals.
-    text, _, around = interval_text(figure, low, high, digits).partition(" ")
-    return Cell(text, around)
-
-
-def percent_cell(interval: Interval | None) -> Cell:
-    """A fraction in per cent, and its interval beside it."""
-    if interval is None or finite(interval.median) is None:
-        return Cell(NONE)
-    beside = "" if interval.low == interval.high else f"[{interval.low * 100:.0f}, {interval.high * 100:.0f}]"
-    return Cell(percent_text(interval.median, 0), beside)
-
-
-def spread_cell(spread: Spread | None) -> Cell:
-    """A mean in per cent, and its standard deviation beside it."""
-    if spread is None or finite(spread.mean) is None:
-        return Cell(NONE)
-    figure, _, beside = spread_text(spread).partition(" ± ")
-    return Cell(figure, f"± {beside}" if beside else "")
 
 
 def _around_note(points: tuple[PointResult, ...], *, script: bool) -> str:

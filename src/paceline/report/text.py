@@ -14,9 +14,10 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from paceline.report.added_section import AddedSection
+from paceline.report.cells import Cell
 from paceline.report.choice import MOST_DRAWN
 from paceline.report.model import ReportModel
-from paceline.report.tables import Cell, Table
+from paceline.report.tables import Table
 from paceline.report.words import ShownFinding
 
 _GAP = 2
@@ -156,7 +157,7 @@ def _with_broken_words(table: Table, width: int) -> Table:
     def broken(index: int, cell: Cell) -> Cell:
         if index < table.keys or table.columns[index] not in table.words or len(cell.figure) <= room:
             return cell
-        return replace(cell, figure=_folded([cell.figure], room))
+        return Cell(_folded([cell.figure], room), cell.beside)
 
     rows = tuple(tuple(broken(index, cell) for index, cell in enumerate(row)) for row in table.rows)
     return replace(table, rows=rows)

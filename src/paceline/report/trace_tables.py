@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from paceline.records.anatomy import Anatomy, Arrivals, Efficiencies, Exchange, MessageKind, RunTrace
 from paceline.records.trace import LEDGER_KINDS
+from paceline.report.cells import NONE, Cell, Form, bytes_cell, count_cell, duration_cell, fraction_cell
 from paceline.report.characters import printable
-from paceline.report.tables import MOST_RANKS, NONE, Cell, Table
+from paceline.report.tables import MOST_RANKS, Table
 from paceline.units import bytes_text, count_text, duration_text, percent_text
 
 ESTIMATED = "≈"
+_BYTES_PER_S = Form(as_text=lambda value: f"{bytes_text(value)}/s")
+MORE = "--top N shows more"
+"""How one who has not seen all rows comes to see them."""
 WIDEST_MATRIX = 8
 """Ranks of which the matrix is shown as a square: more do not fit on a screen."""
 _TREE = (
@@ -35,8 +40,8 @@ def ledger_table(run: RunTrace, found: Anatomy) -> Table:
     decimals = 3 if found.wall_s <= 0 else min(max(4 - math.floor(math.log10(found.wall_s)), 0), 9)
     rows = []
     for rank, ledger in list(zip(ranks, found.ledgers_s, strict=True))[:MOST_RANKS]:
-        figures = [Cell(NONE if (s := ledger.get(kind)) is None else f"{s:,.{decimals}f}") for kind in LEDGER_KINDS]
-        rows.append((Cell(str(rank)), *([Cell(printable(run.hosts[rank]))] if several else []), *figures))
+        figures = [Cell(ledger.get(kind), form=Form(decimals=decimals)) for kind in LEDGER_KINDS]
+        rows.append((Cell(rank), *([Cell(printable(run.hosts[rank]))] if several else []), *figures))
     footnotes = []
     if len(ranks) > MOST_RANKS:
         footnotes.append(f"The first {MOST_RANKS} of {len(ranks)} ranks; --json has all.")
@@ -62,8 +67,8 @@ def tree_table(tree: Efficiencies, lost_to: Mapping[str, float]) -> Table:
         value = getattr(tree, name)
         if name == "computation_scaling" and value is None:
             meaning = "of a study, against its baseline: see its report"
-        share = "" if name == "global_" else percent_text(lost_to.get(name), 0)
-        rows.append((Cell(shown), Cell(percent_text(value)), Cell(share), Cell(meaning)))
+        share = Cell("") if name == "global_" else fraction_cell(lost_to.get(name), 0)
+        rows.append((Cell(shown), fraction_cell(value), share, Cell(meaning)))
     return Table(
         caption="Efficiency of the timed steps, and how much of what is lost each factor explains",
         columns=("factor", "efficiency", "of the loss", "what it is"),
@@ -72,13 +77,13 @@ def tree_table(tree: Efficiencies, lost_to: Mapping[str, float]) -> Table:
     )
 
 
-def message_rows(found: Anatomy, top: int) -> Table:
+def message_rows(found: Anatomy, top: int, more: str = MORE) -> Table:
     """One row for each operation, group, type and size of message: the largest totals first."""
     groups = len({kind.group for kind in found.messages}) > 1
     rows = [_message_row(kind, groups, found.clock_error_s) for kind in found.messages[:top]]
     footnotes = ["Bandwidths: nccl-tests' algorithm and bus bandwidth over the median transfer.", _lateness_note(found)]
     if len(found.messages) > top:
-        footnotes.insert(0, f"The first {top} of {len(found.messages)} kinds; --top N shows more.")
+        footnotes.insert(0, f"The first {top} of {len(found.messages)} kinds; {more}.")
     columns = ("operation", *(("group",) if groups else ()), "type", "size", "count", "median", "p99", "wait")
     return Table(
         caption="Messages by operation and size: from issue to completion on one rank, of which wait and transfer",
@@ -96,21 +101,23 @@ def _message_row(kind: MessageKind, groups: bool, error_s: float) -> tuple[Cell,
     return (
         Cell(printable(kind.operation)),
         *([Cell(printable(kind.group))] if groups else []),
-        Cell(printable(kind.dtype or NONE)),
-        Cell(bytes_text(kind.payload_bytes)),
-        Cell(count_text(kind.count)),
-        Cell(duration_text(kind.total_s)),
-        Cell(duration_text(kind.total_p99_s)),
-        Cell(_across(kind.wait_s, error_s)),
-        Cell(_across(kind.transfer_s, error_s)),
-        Cell(percent_text(kind.hidden_share, 0)),
-        *(Cell(NONE if unsure or speed is None else f"{bytes_text(speed)}/s") for speed in speeds),
+        Cell(printable(kind.dtype) if kind.dtype else None),
+        bytes_cell(kind.payload_bytes),
+        count_cell(kind.count),
+        duration_cell(kind.total_s),
+        duration_cell(kind.total_p99_s),
+        _across(kind.wait_s, error_s),
+        _across(kind.transfer_s, error_s),
+        fraction_cell(kind.hidden_share, 0),
+        *(Cell(None if unsure else speed, form=_BYTES_PER_S) for speed in speeds),
     )
 
 
-def _across(value_s: float | None, error_s: float) -> str:
+def _across(value_s: float | None, error_s: float) -> Cell:
     """A time from one rank's instant to another's: below the clocks' error nothing more is known of it."""
-    return f"< {duration_text(error_s)}" if value_s is not None and value_s < error_s else duration_text(value_s)
+    if value_s is not None and value_s < error_s:
+        return replace(duration_cell(error_s), bound="< ")
+    return duration_cell(value_s)
 
 
 def _lateness_note(found: Anatomy) -> str:
@@ -146,7 +153,7 @@ def _square(cells: Sequence[Exchange], names: Mapping[int, str], caption: str) -
     rows = []
     for source in names:
         pairs = (found.get((source, target)) for target in names)
-        rows.append((Cell(names[source]), *(Cell(NONE) if cell is None else _exchange(cell) for cell in pairs)))
+        rows.append((Cell(names[source]), *(Cell(None) if cell is None else _exchange(cell) for cell in pairs)))
     return Table(
         caption=caption,
         columns=("from \\ to", *names.values()),
@@ -166,11 +173,11 @@ def pairs_table(found: Anatomy, top: int) -> Table:
         columns=("from", "to", "payload", "time", "messages"),
         rows=tuple(
             (
-                Cell(str(cell.source)),
-                Cell(str(cell.target)),
-                Cell(_payload(cell)),
-                Cell(duration_text(cell.seconds)),
-                Cell(count_text(cell.messages)),
+                Cell(cell.source),
+                Cell(cell.target),
+                _payload(cell),
+                duration_cell(cell.seconds),
+                count_cell(cell.messages),
             )
             for cell in cells[:top]
         ),
@@ -180,11 +187,11 @@ def pairs_table(found: Anatomy, top: int) -> Table:
 
 
 def _exchange(cell: Exchange) -> Cell:
-    return Cell(_payload(cell), f"({duration_text(cell.seconds)})")
+    return replace(_payload(cell), note=f"({duration_text(cell.seconds)})")
 
 
-def _payload(cell: Exchange) -> str:
-    return f"{ESTIMATED if cell.estimated else ''}{bytes_text(cell.payload_bytes)}"
+def _payload(cell: Exchange) -> Cell:
+    return replace(bytes_cell(cell.payload_bytes), bound=ESTIMATED if cell.estimated else "")
 
 
 def _estimated_note(cells: Sequence[Exchange]) -> tuple[str, ...]:
@@ -193,20 +200,20 @@ def _estimated_note(cells: Sequence[Exchange]) -> tuple[str, ...]:
     return (f"{ESTIMATED} estimated: collectives are divided as a ring would; what the backend does is not seen.",)
 
 
-def arrivals_table(found: Anatomy, top: int) -> Table:
+def arrivals_table(found: Anatomy, top: int, more: str = MORE) -> Table:
     """Who came last to the collectives of the timed steps: those who cost the others most first."""
     ordered = sorted(found.arrivals, key=lambda each: (-each.caused_wait_s, each.rank))
-    rest = f"The first {top} of {len(ordered)} ranks; --top N shows more." if len(ordered) > top else ""
+    rest = f"The first {top} of {len(ordered)} ranks; {more}." if len(ordered) > top else ""
     return Table(
         caption="Who came last to the collectives of the timed steps, and made the others wait",
         columns=("rank", "last", "late by", "others waited", "what it did longer than the others"),
         rows=tuple(
             (
-                Cell(str(each.rank)),
+                Cell(each.rank),
                 Cell(f"{count_text(each.last)} of {count_text(each.of)}"),
-                Cell(duration_text(each.late_s)),
-                Cell(duration_text(each.caused_wait_s)),
-                Cell(doing_text(each) or NONE),
+                duration_cell(each.late_s),
+                duration_cell(each.caused_wait_s),
+                Cell(doing_text(each) or None),
             )
             for each in ordered[:top]
         ),
@@ -221,15 +228,13 @@ def doing_text(each: Arrivals) -> str:
     return ", ".join(f"{kind} {percent_text(share, 0)}" for kind, share in kinds[:3] if share >= 0.005)
 
 
-def path_table(found: Anatomy, top: int) -> Table:
+def path_table(found: Anatomy, top: int, more: str = MORE) -> Table:
     """What the critical path is made of."""
-    rest = f"The first {top} of {len(found.path)} parts; --top N shows more." if len(found.path) > top else ""
+    rest = f"The first {top} of {len(found.path)} parts; {more}." if len(found.path) > top else ""
     return Table(
         caption="The critical path of the timed steps: a second less of it is a second less for all ranks",
         columns=("rank", "kind", "of the path"),
-        rows=tuple(
-            (Cell(str(part.rank)), Cell(part.kind), Cell(percent_text(part.share))) for part in found.path[:top]
-        ),
+        rows=tuple((Cell(part.rank), Cell(part.kind), fraction_cell(part.share)) for part in found.path[:top]),
         footnotes=(rest,) if rest else (),
         keys=2,
         words=("kind",),

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from paceline.records.anatomy import Efficiencies
 from paceline.records.results import PointResult, StudyResults
+from paceline.report.cells import NONE
 from paceline.report.choice import drawn_points
-from paceline.report.tables import NONE
 from paceline.units import finite
 
 _FACTORS = (

@@ -8,13 +8,25 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
+from paceline.metrics import metric
 from paceline.records.run import Epoch
 from paceline.records.trace import LEDGER_KINDS
 from paceline.records.watch import OVER, PointNow, RankNow, RunNow, Watched
+from paceline.report.cells import (
+    NONE,
+    Cell,
+    count_cell,
+    duration_cell,
+    fraction_cell,
+    interval_cell,
+    number_cell,
+    share_cell,
+    spread_cell,
+)
 from paceline.report.characters import printable
-from paceline.report.tables import NONE, Cell, Table, interval_cell, share_text, spread_cell
+from paceline.report.tables import Table
 from paceline.report.text import table_text
-from paceline.units import count_text, counted, duration_text, finite, number_text, percent_text
+from paceline.units import count_text, counted, duration_text, finite, number_text
 
 _MOST_POINTS, _MOST_RANKS, _MOST_EPOCHS = 12, 8, 5
 _FEW = 2
@@ -100,7 +112,7 @@ def _points_table(points: Sequence[PointNow]) -> Table:
             "point",
             "runs",
             "state",
-            f"epoch time ({'s' if factor == 1 else 'ms'})",
+            metric("epoch time").heading_in("s" if factor == 1 else "ms"),
             "samples/s",
             "test accuracy",
         ),
@@ -134,11 +146,11 @@ def _ranks_table(seen: Watched, brief: bool) -> Table:
     shown = run.ranks[: _FEW if brief else _MOST_RANKS]
     rows = tuple(
         (
-            Cell(str(rank.rank)),
+            Cell(rank.rank),
             Cell(_safe(_doing(rank, over=over))),
-            Cell(count_text(rank.step)),
-            Cell(number_text(rank.steps_per_s)),
-            Cell(number_text(rank.samples_per_s, 4)),
+            count_cell(rank.step),
+            number_cell(rank.steps_per_s),
+            number_cell(rank.samples_per_s, 4),
         )
         for rank in shown
     )
@@ -165,12 +177,12 @@ def _epochs_table(epochs: Sequence[Epoch], brief: bool) -> Table:
     shown = epochs[-1 if brief else -_MOST_EPOCHS :]
     rows = tuple(
         (
-            Cell(str(epoch.epoch)),
-            Cell(number_text(finite(epoch.train_loss))),
-            Cell(percent_text(finite(epoch.train_accuracy))),
-            Cell(number_text(finite(epoch.validation_loss))),
-            Cell(percent_text(finite(epoch.validation_accuracy))),
-            Cell(duration_text(finite(epoch.epoch_s))),
+            Cell(epoch.epoch),
+            number_cell(finite(epoch.train_loss)),
+            fraction_cell(finite(epoch.train_accuracy)),
+            number_cell(finite(epoch.validation_loss)),
+            fraction_cell(finite(epoch.validation_accuracy)),
+            duration_cell(finite(epoch.epoch_s)),
         )
         for epoch in shown
     )
@@ -205,9 +217,9 @@ def ledger_table(run: RunNow, brief: bool) -> Table:
         ledgers.append(("mean", run.ledger_s))
     rows = tuple((Cell(name), *map(_share_cell, _shares(ledger))) for name, ledger in ledgers)
     blank = tuple(
-        kind for column, kind in enumerate(LEDGER_KINDS, start=1) if all(row[column].figure == "0" for row in rows)
+        kind for column, kind in enumerate(LEDGER_KINDS, start=1) if all(row[column].value == 0 for row in rows)
     )
-    unmeasured = any(cell.figure == NONE for row in rows for cell in row)
+    unmeasured = any(cell.value is None for row in rows for cell in row)
     return Table(
         caption=f"Ledger so far: from the launch to step {count_text(run.ledger_step)}, "
         f"{duration_text(run.ledger_reaches_s)}; spans are flushed every ten seconds",
@@ -225,7 +237,7 @@ def _shares(ledger_s: dict[str, float | None]) -> list[float | None]:
 
 
 def _share_cell(share: float | None) -> Cell:
-    return Cell(NONE if share is None else share_text(share) if share else "0")
+    return Cell(0) if share == 0 else share_cell(share)
 
 
 def _more_ranks(run: RunNow, shown: int) -> tuple[str, ...]:

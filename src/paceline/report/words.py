@@ -16,7 +16,7 @@ from paceline.report.choice import baseline, by_id, chosen, is_script, is_severa
 from paceline.report.learning_words import accuracy_checks_sentence, accuracy_verdict, target_sentences
 from paceline.report.one_factor_words import effects_sentences, effects_verdict
 from paceline.report.phase_tables import features_sentences, gain_sentences
-from paceline.report.phrases import about, around, spread_text
+from paceline.report.phrases import about, around, rate_text, spread_text, times_text
 from paceline.report.side_by_side import (
     accuracy_sentence,
     compared_alone,
@@ -24,7 +24,7 @@ from paceline.report.side_by_side import (
     others_at_the_same_ranks,
 )
 from paceline.report.wording.findings import finding_words
-from paceline.units import counted, duration_text, finite, number_text, percent_text
+from paceline.units import counted, duration_text, finite, percent_text
 
 _SEVERITIES = ("error", "warning", "info")
 
@@ -39,6 +39,8 @@ _LOSSES = {
     "writing checkpoints": ("checkpoint",),
     "what happens between the measured parts": ("other",),
 }
+_LONGEST_FIGURE = 40
+"""Characters that can be emphasized: a longer figure is a sentence."""
 _SMALLEST_LOSS = 0.01
 """Of the training time: below it a part is not worth a sentence."""
 
@@ -69,6 +71,19 @@ def verdict(results: StudyResults, opening: Sequence[str | None] = ()) -> str:
     if finished < expected:
         return f"{finished} of {expected} runs {'is' if finished == 1 else 'are'} finished; so far, {answer}"
     return f"{answer[0].upper()}{answer[1:]}"
+
+
+def verdict_figure(results: StudyResults, text: str, added: Sequence[str] = ()) -> str:
+    """The first figure in the text of the verdict that the verdict rests on, to be emphasized; empty without one.
+
+    `added` has the figures of another package's sentences.
+    """
+    point, compared = chosen(results), main_comparison(results)
+    figures = [*added, *([times_text(point.speedup)] if point and point.speedup else [])]
+    figures += [times_text(ratio) for ratio in compared.ratios.values()] if compared else []
+    figures += [rate_text(point.samples_per_s) for point in results.points if point.samples_per_s]
+    shown = [figure for figure in figures if figure and len(figure) <= _LONGEST_FIGURE and figure in text]
+    return min(shown, key=text.index, default="")
 
 
 def remarks(results: StudyResults, opening: Sequence[str | None] = ()) -> tuple[str, ...]:
@@ -156,7 +171,7 @@ def _scaled(results: StudyResults, point: PointResult, base: PointResult) -> str
     if is_several(results):
         who, against, they, are = f"with {ranks} {point.series}", _base_text(results, base), "it", "is"
         verb = "processes samples" if weak else "trains"
-    figure = f"{number_text(speedup.median)} times"
+    figure = times_text(speedup)
     ideal = f"{percent_text(point.efficiency.median, 0)} of the ideal" if point.efficiency else ""
     if speedup.low <= 1 <= speedup.high and speedup.low < speedup.high:
         text = f"{who} {verb} {figure} as fast as {against} {around(speedup)}, which is no clear difference"
@@ -180,7 +195,7 @@ def _throughput(results: StudyResults) -> str:
             who = counted(point.point.ranks, "rank")
             verb = "processes" if point.point.ranks == 1 or is_several(results) else "process"
             who = f"{point.series} with {who}" if is_several(results) else who
-            text = f"{who} {verb} {number_text(point.samples_per_s.median, 4)} samples/s"
+            text = f"{who} {verb} {rate_text(point.samples_per_s)}"
             text += " " + around(point.samples_per_s, digits=4)
             return text + (f": {duration_text(point.epoch_s.median)} an epoch" if point.epoch_s else "")
     return "no finished run has a time that counts"

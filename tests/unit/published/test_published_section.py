@@ -12,7 +12,7 @@ import pytest
 import published_samples
 import report_samples
 from paceline.published.records import Beside, OurCell, RowBeside, TableBeside
-from paceline.published.section.column_meanings import _KEYS, _MEASURES, heading, table_meanings
+from paceline.published.section.column_meanings import _KEYS, _MEASURES, table_meanings
 from paceline.published.section.published_html import tables_html
 from paceline.published.section.published_rows import published_csv
 from paceline.published.section.published_section import _around, own_text, published_section
@@ -139,8 +139,9 @@ def test_brackets_are_called_what_they_are(study: str, cells: tuple[OurCell, ...
 @pytest.mark.parametrize("name", published_names())
 def test_every_column_of_a_published_table_has_a_meaning_of_its_own(name: str) -> None:
     for table in published_study(name).tables:
-        headings = [*table.keys, *map(heading, table.columns)]
-        known = meanings(headings, table_meanings(table))
+        own = table_meanings(table)
+        headings = [fact.label for fact in own]
+        known = meanings(headings, own)
         wanted = [*(_KEYS[key] for key in table.keys), *(_MEASURES[column.measure] for column in table.columns)]
         assert len(known) == len(headings)
         assert all(meaning.text.startswith(text) for meaning, text in zip(known, wanted, strict=True))

@@ -56,15 +56,15 @@ def test_effective_stands_beside_the_speedup() -> None:
     figures_table = report_model(batches()).figures
     at = figures_table.columns.index("speed-up")
     assert figures_table.columns[at + 1] == "effective speed-up"
-    assert cells(figures_table, 2)["effective speed-up"] == Cell("1.88", "[1.83, 1.91]")
+    assert cells(figures_table, 2)["effective speed-up"].text == "1.88 [1.83, 1.91]"
     assert "effective speed-up" not in report_model(samples.typical()).figures.columns, "no target, no column"
 
 
 def test_what_the_target_takes_is_in_table_text_and_page() -> None:
     model = report_model(strategies())
     row = cells(model.learning)
-    assert row["epochs to 95.7 %"] == Cell("3.86", "[3.81, 3.89]") and row["steps"].figure == "362.5"
-    assert row["epochs to stable"] == Cell("–")
+    assert row["epochs to 95.7 %"].text == "3.86 [3.81, 3.89]" and row["steps"].figure == "362.5"
+    assert row["epochs to stable"].text == "–"
     assert "Epochs to stable: 4 epochs: a plateau can be told from 6 on." in model.learning.footnotes
     assert "Figures to the target are interpolated between two epochs." in model.learning.footnotes
     text, page = render(model, width=100), html.render(model)
@@ -83,12 +83,12 @@ def test_stable_epochs_show_their_interval_and_an_open_end() -> None:
         replace(results.points[1], learning=Learning(stable=open_, noise=noise)),
     )
     table = report_model(replace(results, points=points)).learning
-    assert cells(table, 0)["epochs to stable"] == Cell("6", "[5, 8]")
-    assert cells(table, 1)["epochs to stable"] == Cell("6", "[5, –]")
+    assert cells(table, 0)["epochs to stable"].text == "6 [5, 8]"
+    assert cells(table, 1)["epochs to stable"].text == "6 [5, –]"
     assert any(note.startswith("[n, –] is open") for note in table.footnotes)
-    assert cells(table, 0)["noise scale"] == Cell("–")
-    assert cells(table, 1)["noise scale"] == Cell("310", "[250, 400]")
-    assert cells(table, 1)["sample efficiency"] == Cell("70 %")
+    assert cells(table, 0)["noise scale"].text == "–"
+    assert cells(table, 1)["noise scale"].text == "310 [250, 400]"
+    assert cells(table, 1)["sample efficiency"].text == "70 %"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_what_was_compared_without_a_dead_run_says_so_and_is_called_equal_to_non
     (check,) = results.lesson.checks
     assert called(check) == "neither shown" and check_is_of_fewer(results, check)
     table = report_model(results).accuracies
-    assert LEFT_OUT in table.footnotes and cells(table)["p equal"] == Cell("–")
+    assert LEFT_OUT in table.footnotes and cells(table)["p equal"].text == "–"
     assert "called equal to none" in LEFT_OUT
     assert not check_is_of_fewer(checked(), checked().lesson.checks[0])
 

@@ -13,10 +13,11 @@ import published_samples
 import report_samples as samples
 from paceline.records.results import Interval
 from paceline.records.trace import LEDGER_KINDS
+from paceline.report.cells import Cell, share_cell
 from paceline.report.figures import figures
 from paceline.report.model import ReportModel, report_model
 from paceline.report.scaling import Estimate
-from paceline.report.tables import MOST_RANKS, Cell, share_text
+from paceline.report.tables import MOST_RANKS
 from series_samples import ALL
 
 
@@ -28,29 +29,29 @@ def row(model: ReportModel, ranks: str) -> dict[str, Cell]:
 
 def test_the_row_of_a_point() -> None:
     cells = row(report_model(samples.two_points()), "2")
-    assert cells["epoch time (s)"] == Cell("5.25", "[5.19, 5.29]")
-    assert cells["samples/s"] == Cell("2,286", "[2,258, 2,305]")
-    assert cells["speed-up"] == Cell("1.88", "[1.83, 1.91]")
-    assert cells["efficiency"] == Cell("94 %", "[91, 96]")
-    assert cells["test accuracy"] == Cell("97.74", "± 0.21 %")
+    assert cells["epoch time (s)"].text == "5.25 [5.19, 5.29]"
+    assert cells["samples/s"].text == "2,286 [2,258, 2,305]"
+    assert cells["speed-up"].text == "1.88 [1.83, 1.91]"
+    assert cells["efficiency"].text == "94 % [91, 96]"
+    assert cells["test accuracy"].text == "97.74 ± 0.21 %"
 
 
 def test_the_baseline_has_no_interval_around_one() -> None:
     cells = row(report_model(samples.two_points()), "1")
-    assert cells["speed-up"] == Cell("1.00") and cells["efficiency"] == Cell("100 %")
+    assert cells["speed-up"].text == "1.00" and cells["efficiency"].text == "100 %"
 
 
 def test_short_epochs_are_shown_in_milliseconds() -> None:
     results = samples.two_points()
     short = Interval(median=0.0512, low=0.0501, high=0.053, n=5, coverage=0.9375)
     model = report_model(replace(results, points=tuple(replace(p, epoch_s=short) for p in results.points)))
-    assert row(model, "1")["epoch time (ms)"] == Cell("51.2", "[50.1, 53.0]")
+    assert row(model, "1")["epoch time (ms)"].text == "51.2 [50.1, 53.0]"
     assert model.epoch_time.unit == "ms" and model.epoch_time.lines[0].measured[0] == Estimate(51.2, 50.1, 53.0)
 
 
 def test_runs_are_counted_only_where_some_are_missing() -> None:
     assert "runs" not in report_model(samples.typical()).figures.columns
-    assert row(report_model(samples.partial()), "2")["runs"] == Cell("1 of 5")
+    assert row(report_model(samples.partial()), "2")["runs"].text == "1 of 5"
 
 
 def test_intervals_and_ranges_are_called_by_their_names() -> None:
@@ -76,13 +77,13 @@ def test_a_ledger_shows_every_kind_and_sums_to_its_run(name: str) -> None:
 def test_what_was_not_measured_is_not_zero() -> None:
     table = report_model(samples.diverged()).ledger
     cells = dict(zip(table.columns, table.rows[0], strict=True))
-    assert cells["comm-wait"] == Cell("–") and cells["checkpoint"] == Cell("0")
+    assert cells["comm-wait"].text == "–" and cells["checkpoint"].text == "0"
     assert "checkpoint" in table.blank and "comm-wait" not in table.blank
     assert table.footnotes == ("– not measured",)
 
 
 def test_shares_are_never_rounded_to_nothing() -> None:
-    assert [share_text(x) for x in (0.004, 0.006, 0.5)] == ["<1 %", "1 %", "50 %"]
+    assert [share_cell(x).figure for x in (0.004, 0.006, 0.5)] == ["<1 %", "1 %", "50 %"]
 
 
 def test_curves_hold_every_run_and_their_mean() -> None:

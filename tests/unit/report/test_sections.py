@@ -14,7 +14,7 @@ from paceline.report import html, sections
 from paceline.report.canvas import plain, two_lines
 from paceline.report.facts import Fact
 from paceline.report.figures import figures, main_figure
-from paceline.report.glossary import meanings, term_of
+from paceline.report.glossary import meanings
 from paceline.report.markup import fragment, slug
 from paceline.report.model import report_model
 from paceline.report.sections import ACCURACY, QUESTIONS, SECTIONS, TIME, Section
@@ -57,10 +57,9 @@ def test_the_answer_shows_its_figure() -> None:
     assert "2 ranks train <strong>1.88 times</strong> as fast" in scaled
     assert "<strong>" in html.render(report_model(samples.single_point()))
     page = html.render(published_samples.model_of(published_samples.usual("mnist-batch-size")))
-    assert "with 64, <strong>-0.50 points</strong>" in page
-    assert "<strong>epoch 11</strong>" in html.render(
-        published_samples.model_of(published_samples.usual("caltech256-gpus"))
-    )
+    assert "with 64, <strong>-0.50 points [-0.50, -0.50]</strong>" in page
+    page = html.render(published_samples.model_of(published_samples.usual("caltech256-gpus")))
+    assert "<strong>4 ranks after 27.2 s [23.0, 29.5]</strong>" in page
     assert f"<h1>{samples.typical().study.question}</h1>" in html.render(report_model(samples.typical()))
     drawn = figures(report_model(series_samples.rivals()))
     assert main_figure(drawn) == "ranking" and main_figure({}) == ""
@@ -76,18 +75,17 @@ def test_every_figure_of_a_table_has_a_meaning(name: str) -> None:
     tables = (model.figures, model.extras, model.learning, model.accuracies, model.phases, model.ledger)
     tables += (model.effects, model.laws.table, *(part.table for part in model.side_by_side))
     for table in (table for table in tables if table.rows):
-        known = {meaning.term for meaning in meanings(table.columns, model.definitions)}
-        unknown = {term_of(column) for column in table.columns if not {column, term_of(column)} & known}
+        unknown = {term for term in table.terms if not meanings((term,), model.definitions)}
         assert unknown <= varied | {series, "against", "repeats"}, table
     for figure in figures(model).values():
         assert meanings(figure.terms, model.definitions), figure.name
 
 
 def test_a_studys_own_definition_comes_first_and_formulas_stay() -> None:
-    (own,) = meanings(("speed-up (times)", "speed-up"), (Fact("speed-up", "As it is here."),))
+    (own,) = meanings(("speed-up", "speed-up"), (Fact("speed-up", "As it is here."),))
     assert (own.text, own.formula) == ("As it is here.", "samples/s ÷ samples/s of the baseline")
-    (general,) = meanings(("epochs to 97.5 %",))
-    assert general.term == "epochs to the target"
+    (general,) = meanings(("epoch time (ms)", "epoch time"))
+    assert general.term == "epoch time"
     assert meanings(("some factor",)) == ()
 
 

@@ -15,10 +15,9 @@ from paceline.report.figures import figures
 from paceline.report.json_view import json_object
 from paceline.report.model import report_model
 from paceline.report.phrases import about, joined, listed
-from paceline.report.rows import COLUMNS, rows
+from paceline.report.rows import columns, rows
 from paceline.report.side_by_side import comparison_sentence
 from paceline.report.steps import next_step
-from paceline.report.tables import Cell
 from paceline.report.words import remarks, verdict
 
 
@@ -119,8 +118,8 @@ def test_series_side_by_side_have_their_messages_beside_their_pace() -> None:
     two, four = report_model(series_samples.strategies()).side_by_side
     assert (two.title, four.title) == ("2 ranks", "4 ranks")
     cells = dict(zip(four.table.columns, four.table.rows[0], strict=True))
-    assert cells["strategy, hosts"] == Cell("ddp on 1 host") and cells["of the fastest"] == Cell("1.00")
-    assert cells["payload per step"] == Cell("2.8 MB") and cells["exposed"] == Cell("12 %")
+    assert cells["strategy, hosts"].text == "ddp on 1 host" and cells["of the fastest"].text == "1.00"
+    assert cells["payload per step"].text == "2.8 MB" and cells["exposed"].text == "12 %"
     assert four.table.rows[-1][0].figure == "parameter-server on 2 hosts"
     assert report_model(samples.typical()).side_by_side == ()
 
@@ -128,8 +127,8 @@ def test_series_side_by_side_have_their_messages_beside_their_pace() -> None:
 def test_loading_queues_and_staleness_are_shown_where_they_were_measured() -> None:
     extras = report_model(series_samples.reads()).extras
     cells = dict(zip(extras.columns, extras.rows[1], strict=True))
-    assert cells["read per rank"] == Cell("55 MB") and cells["load time (s)"].figure == "0.322"
-    assert cells["time in the queue (s)"] == Cell("20.0", "[17.0, 23.0]")
+    assert cells["read per rank"].text == "55 MB" and cells["load time (s)"].figure == "0.322"
+    assert cells["time in the queue (s)"].text == "20.0 [17.0, 23.0]"
     stale = report_model(series_samples.stale()).extras
     assert stale.columns == ("ranks", "strategy", "staleness")
     assert [row[-1].figure for row in stale.rows] == ["–", "–", "3", "–", "3"]
@@ -188,7 +187,7 @@ def test_many_points_are_drawn_by_what_the_verdict_is_about() -> None:
 def test_rows_and_json_say_what_was_varied() -> None:
     results = series_samples.strategies()
     last = rows(results)[-1]
-    assert set(last) == set(COLUMNS)
+    assert set(last) == set(columns())
     assert (last["strategy"], last["hosts"], last["servers"], last["server_threads"]) == ("parameter-server", 2, 2, 1)
     assert last["series"] == "parameter-server on 2 hosts" and last["baseline"] == results.baseline
     assert rows(results)[0]["servers"] is None

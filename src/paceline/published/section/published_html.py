@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from paceline.report.added_section import AddedSection
+from paceline.report.cells import NONE, Cell
 from paceline.report.markup import fragment
-from paceline.report.tables import NONE, Cell
 
 HERE = "here"
 _HOME = "paceline.published"

@@ -26,10 +26,11 @@ from paceline.published.section.published_rows import published_object
 from paceline.published.section.row_notes import Notes, further_epochs, notes_of
 from paceline.records.results import StudyResults
 from paceline.report.added_section import AddedSection, ShownAnswer
+from paceline.report.cells import NONE, Cell, Form
 from paceline.report.facts import Fact
 from paceline.report.phrases import listed
 from paceline.report.steps import Step
-from paceline.report.tables import NONE, Cell, Table
+from paceline.report.tables import Table
 from paceline.units import count_text, counted, interval_text, number_text
 
 _HTML = {"beside": tables_html, "disagree": disagreements_html, "asked": answers_html}
@@ -44,6 +45,7 @@ def published_section(beside: Beside, results: StudyResults) -> AddedSection:
         answers=tuple(_answer(answer) for answer in beside.answers),
         definitions=tuple(table_meanings(table.table) for table in beside.tables),
         opening=_opening(beside, results.study.name),
+        figures=tuple(answer.figure for answer in beside.answers if answer.figure),
         next_step=_next_part(beside.published, results.study.name),
         html=_HTML,
         as_json=published_object(beside),
@@ -131,8 +133,8 @@ def _table(found: TableBeside, beside: Beside, results: StudyResults) -> Table:
     rows = []
     for printed, ours in zip(table.rows, found.rows, strict=True):
         notes = notes_of(table, printed, ours, beside, results)
-        names = [Cell(name) for name in printed.names]
-        names[-1] = Cell(names[-1].figure, marks.all_of(notes.row))
+        *first, last = printed.names
+        names = (*map(Cell, first), Cell(last, marks.all_of(notes.row)))
         rows.append((*names, *_cells(table, printed, ours, notes, results, marks)))
     return Table(
         caption=f"Published, and here: {table.caption[0].lower()}{table.caption[1:]}",
@@ -183,8 +185,8 @@ def _cells(
                 marks.all_of(notes.cells.get(column.name, ())),
             )
             shown = " ".join(filter(None, parts))
-        figure = count_text(cell.value) if column.unit == "count" and isinstance(cell.value, int) else cell.text
-        cells.append(Cell(figure or NONE, f"{HERE} {shown}"))
+        is_count = column.unit == "count" and isinstance(cell.value, int)
+        cells.append(Cell(cell.value if is_count else cell.text or None, f"{HERE} {shown}", form=Form()))
     return cells
 
 

@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from paceline.metrics import metric
 from paceline.records.results import Interval, StudyResults
 from paceline.report import scaling
 from paceline.report.choice import is_weak, same_epochs
@@ -92,7 +93,7 @@ def paper(results: StudyResults, report: ReportModel, step_s: Mapping[str, Inter
 
 def _plots(results: StudyResults, report: ReportModel, step_s: Mapping[str, Interval]) -> Iterator[Plot]:
     weak, what, measured = is_weak(results), scaling_word(results), conditions(results, report)
-    speedup = Panel(scaling=scaling.speedups(results), axis="speed-up", from_zero=False)
+    speedup = Panel(scaling=scaling.speedups(results), axis=metric("speed-up").heading, from_zero=False)
     efficiency = Panel(scaling=scaling.efficiencies(results), axis="efficiency (%)", from_zero=True)
     if _is_drawable(speedup.scaling):
         shown = "speed-up and efficiency over ranks"
@@ -119,11 +120,11 @@ def _plots(results: StudyResults, report: ReportModel, step_s: Mapping[str, Inte
 
 def _epoch_panels(results: StudyResults, speedup: Scaling) -> Iterator[Panel]:
     """Speed-up and time of an epoch; the time of whole runs where all train for as many epochs."""
-    yield Panel(scaling=speedup, axis="speed-up of an epoch", from_zero=False)
+    yield Panel(scaling=speedup, axis=metric("speed-up of an epoch").heading, from_zero=False)
     times = scaling.epoch_times(results)
-    yield Panel(scaling=times, axis=f"epoch time ({times.unit})", from_zero=False)
+    yield Panel(scaling=times, axis=metric("epoch time").heading_in(times.unit), from_zero=False)
     if same_epochs(results):
-        yield Panel(scaling=scaling.run_times(results), axis="run time (s)", from_zero=False)
+        yield Panel(scaling=scaling.run_times(results), axis=metric("run time").heading, from_zero=False)
 
 
 def _is_drawable(figure: Scaling) -> bool:

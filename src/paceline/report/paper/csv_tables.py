@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import csv
 import io
-import re
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
+from paceline.report.cells import Cell, share_cell
 from paceline.report.characters import printable
-from paceline.report.tables import NONE, Cell, Table
+from paceline.report.tables import FAIRNESS_MARKS, Table
 
-_NUMBER = re.compile(r"([+−-]?\d[\d,]*(?:\.\d+)?)( %)?((?: [*†])*)")
-_BETWEEN = re.compile(r"\[([+−-]?[\d,.]+|–), ([+−-]?[\d,.]+|–)\]")
 _FORMULA = ("=", "+", "-", "@", "\t")
 """With these a spreadsheet takes a name for a formula."""
 
@@ -34,43 +33,62 @@ def table_csv(table: Table) -> bytes:
 
 def _column(name: str, cells: Sequence[Cell]) -> list[list[str]]:
     """A column as one or several, each with its name first."""
-    found = [_NUMBER.fullmatch(cell.figure) for cell in cells]
-    numbers = [match for match in found if match]
-    percent = bool(numbers) and all(match[2] for match in numbers)
-    figures = [_plain(match[1]) if match else _text(cell.figure) for match, cell in zip(found, cells, strict=True)]
+    numbers = [cell for cell in cells if cell.is_number]
+    percent = bool(numbers) and all(cell.form and cell.form.unit == "%" and cell.std is None for cell in numbers)
     heading = f"{name} (%)" if percent else name
-    return [[_text(heading), *figures], *_beside(name, [cell.beside for cell in cells])]
+    return [[_text(heading), *map(_figure, cells)], *_beside(name, cells)]
 
 
-def _beside(name: str, texts: Sequence[str]) -> list[list[str]]:
-    """What stands beside the figures: the two ends of an interval, a standard deviation, or a text."""
-    if not any(texts):
+def _figure(cell: Cell) -> str:
+    if cell.value is None:
+        return ""
+    return cell.number(cell.value) if cell.is_number and not isinstance(cell.value, str) else _text(cell.figure)
+
+
+def _beside(name: str, cells: Sequence[Cell]) -> list[list[str]]:
+    """What stands beside the figures: the two ends of an interval, a standard deviation, a share, or a text."""
+    qualified = [cell for cell in cells if cell.beside]
+    if not qualified:
         return []
-    ends = [_BETWEEN.fullmatch(text) for text in texts]
-    if all(match or not text for match, text in zip(ends, texts, strict=True)):
-        low, high = ([_plain(match[part]) if match else "" for match in ends] for part in (1, 2))
-        return [[_text(f"{name} low"), *low], [_text(f"{name} high"), *high]]
-    if all(text.startswith("± ") or not text for text in texts):
-        return [[_text(f"{name} ±"), *(text.removeprefix("± ").removesuffix(" %") for text in texts)]]
-    if all(text.endswith(" %") or not text for text in texts):
-        return [[_text(f"{name} share (%)"), *(_text(text.removesuffix(" %")) for text in texts)]]
-    return [[_text(f"{name}, beside it"), *map(_text, texts)]]
+
+    def column(heading: str, text: Callable[[Cell], str]) -> list[str]:
+        return [_text(f"{name} {heading}"), *(text(cell) if cell.beside else "" for cell in cells)]
+
+    if any(cell.note for cell in qualified):
+        return [[_text(f"{name}, beside it"), *(_text(cell.beside) for cell in cells)]]
+    if all(_has_ends(cell) for cell in qualified):
+        return [column("low", lambda cell: _end(cell, 0)), column("high", lambda cell: _end(cell, 1))]
+    if all(cell.std is not None for cell in qualified):
+        return [column("±", lambda cell: cell.number(cell.std or 0.0))]
+    if all(cell.share is not None for cell in qualified):
+        return [column("share (%)", _share)]
+    return [[_text(f"{name}, beside it"), *(_text(cell.beside) for cell in cells)]]
+
+
+def _has_ends(cell: Cell) -> bool:
+    """Whether both ends of its interval are numbers, or open."""
+    return cell.interval is not None and not any(end is not None and math.isinf(end) for end in cell.interval)
+
+
+def _end(cell: Cell, side: int) -> str:
+    end = cell.interval[side] if cell.interval else None
+    return "" if end is None else cell.number(end)
+
+
+def _share(cell: Cell) -> str:
+    shown = share_cell(cell.share)
+    return f"{shown.bound}{shown.number(shown.value)}" if isinstance(shown.value, float) else ""
 
 
 def _remarks(table: Table) -> list[list[str]]:
     """What the marks behind some numbers mean; no column where there are none."""
-    notes = {note[0]: note[2:] for note in table.footnotes if note[:2] in ("* ", "† ")}
     remarks = []
     for row in table.rows:
-        marks = [mark for cell in row if (match := _NUMBER.fullmatch(cell.figure)) for mark in match[3].split()]
-        remarks.append(" ".join(notes.get(mark, mark) for mark in dict.fromkeys(marks)))
+        marks = dict.fromkeys(mark for cell in row if cell.is_number for mark in cell.marks)
+        remarks.append(" ".join(FAIRNESS_MARKS.get(mark, mark) for mark in marks))
     return [["remark", *remarks]] if any(remarks) else []
 
 
-def _plain(number: str) -> str:
-    return "" if number == NONE else number.replace(",", "").replace("−", "-").lstrip("+")
-
-
 def _text(text: str) -> str:
-    text = "" if text == NONE else " ".join(printable(text).split())
+    text = " ".join(printable(text).split())
     return f"'{text}" if text.startswith(_FORMULA) else text

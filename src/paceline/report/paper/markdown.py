@@ -64,7 +64,7 @@ def table_text(table: Table) -> str:
     """A table with a rule below its headings, and its footnotes."""
     heads = [_cell(column) for column in table.columns]
     rules = [":--" if column in table.words else "--:" for column in table.columns]
-    rows = [[_cell(" ".join(filter(None, (cell.figure, cell.beside)))) for cell in row] for row in table.rows]
+    rows = [[_cell(cell.text) for cell in row] for row in table.rows]
     lines = [f"| {' | '.join(cells)} |" for cells in (heads, rules, *rows)]
     return "\n".join(lines) + "".join(f"\n\n{escaped(note)}" for note in table.footnotes)
 

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from paceline.metrics import metric
 from paceline.records.results import Interval, PointResult, StudyResults
 from paceline.records.study import factor_value
+from paceline.report.cells import Cell, interval_cell, number_cell, percent_cell
 from paceline.report.choice import is_script, is_weak
 from paceline.report.paper.style import MOST_NAMED
 from paceline.report.tables import (
-    NONE,
-    Cell,
     Table,
+    factor_cell,
     factor_heading,
-    factor_text,
     fairness_marks,
     fairness_notes,
-    interval_cell,
-    percent_cell,
     shared_epoch_note,
     speedup_heading,
     time_unit,
 )
-from paceline.units import counted, number_text
+from paceline.units import counted
 
 _SHOWN_ANYWAY = ("run.hosts", "run.ranks_per_host", "run.servers")
 """Factors that have a column, or follow from two."""
@@ -39,15 +37,16 @@ def scaling_table(results: StudyResults, step_s: Mapping[str, Interval]) -> Tabl
     servers = any(point.point.servers for point in results.points)
     columns = ("hosts", "ranks", *(("servers",) if servers else ()), _resource(results), *map(factor_heading, factors))
     keys = len(columns)
-    columns += ("repeats", *(("step time (ms)",) if weak else ()), *(() if script else (f"epoch time ({unit})",)))
-    columns += ("run time (s)", speedup_heading(results), "ideal", "efficiency")
+    epoch = () if script else (metric("epoch time").heading_in(unit),)
+    columns += ("repeats", *(("step time (ms)",) if weak else ()), *epoch, metric("run time").heading)
+    columns += (speedup_heading(results), metric("ideal").heading, metric("efficiency").heading)
     rows = []
     for point in results.points:
-        row = [Cell(str(point.point.hosts)), Cell(f"{point.point.ranks}{fairness_marks(point)}")]
-        row += [Cell(str(point.point.servers))] if servers else []
+        row = [Cell(point.point.hosts), Cell(point.point.ranks, marks=fairness_marks(point))]
+        row += [Cell(point.point.servers)] if servers else []
         row.append(_resources(results, point))
-        row += [Cell(factor_text(factor_value(point.point, path))) for path in factors]
-        row.append(Cell(str(point.runs)))
+        row += [factor_cell(factor_value(point.point, path)) for path in factors]
+        row.append(Cell(point.runs))
         row += [interval_cell(step_s.get(point.point_id), 1e3)] if weak else []
         row += [] if script else [interval_cell(point.epoch_s, factor)]
         row += [interval_cell(point.total_s), interval_cell(point.speedup), _ideal(results, point)]
@@ -75,17 +74,17 @@ def _resources(results: StudyResults, point: PointResult) -> Cell:
     if point.oversubscribed:
         return Cell("shared")
     if _resource(results) == "GPUs":
-        return Cell(str(point.point.ranks))
+        return Cell(point.point.ranks)
     server_threads = point.point.options.get("server_threads", 1)
-    return Cell(str(point.point.ranks * point.point.threads + point.point.servers * server_threads))
+    return Cell(point.point.ranks * point.point.threads + point.point.servers * server_threads)
 
 
 def _ideal(results: StudyResults, point: PointResult) -> Cell:
     base = next((other for other in results.points if other.point_id == point.baseline), None)
     if base is None:
-        return Cell(NONE)
+        return Cell(None)
     ratio = point.ranks_and_servers / base.ranks_and_servers
-    return Cell(str(int(ratio)) if ratio.is_integer() else number_text(ratio))
+    return Cell(int(ratio)) if ratio.is_integer() else number_cell(ratio)
 
 
 def _footnotes(results: StudyResults, *, servers: bool) -> list[str]:

@@ -78,7 +78,7 @@ def table_text(name: str, table: Table, caption: str) -> str:
     notes = " ".join(note if note.endswith(".") else f"{note}." for note in table.footnotes)
     alignment = "".join("l" if column in table.words else "r" for column in table.columns)
     wide = len(table.columns) > _MOST_COLUMNS
-    rows = [[" ".join(filter(None, (cell.figure, cell.beside))) for cell in row] for row in table.rows]
+    rows = [[cell.text for cell in row] for row in table.rows]
     return "\n".join(
         (
             r"\begin{table}[htbp]",

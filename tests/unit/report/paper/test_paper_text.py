@@ -16,13 +16,14 @@ import report_samples
 import series_samples
 from paceline.analyze.study.step_time import step_times
 from paceline.records.results import NotRun, StudyResults
+from paceline.report.cells import Cell, Form
 from paceline.report.model import report_model
 from paceline.report.paper import tex
 from paceline.report.paper.content import Paper, paper
 from paceline.report.paper.csv_tables import table_csv
 from paceline.report.paper.markdown import markdown, table_text
 from paceline.report.paper.tex_text import escaped
-from paceline.report.tables import Cell, Table
+from paceline.report.tables import FAIRNESS_MARKS, Table
 
 MARKUP = (
     *report_samples.HOSTILE,
@@ -243,8 +244,11 @@ def test_a_spreadsheet_takes_no_name_for_a_formula(text: str) -> None:
 
 
 def test_numbers_of_a_csv_are_numbers() -> None:
-    cells = ((Cell("12,345 *", "[−1.5, –]"), Cell("+0.20 %", "± 0.10 %"), Cell("–")),)
-    table = Table(caption="", columns=("a", "b", "c"), rows=cells, footnotes=("* shared cores",))
-    assert rows_of(table_csv(table)) == [
-        {"a": "12345", "a low": "-1.5", "a high": "", "b (%)": "0.20", "b ±": "0.10", "c": "", "remark": "shared cores"}
-    ]
+    marked = Cell(12345, form=Form(digits=3, apart=True), interval=(-1.5, None), marks=("*",))
+    percent = Cell(0.002, form=Form(scale=100, decimals=2, unit="%", sign=True))
+    spread = Cell(0.002, form=Form(scale=100, decimals=2, unit="%"), std=0.001)
+    table = Table(caption="", columns=("a", "b", "c", "d"), rows=((marked, percent, spread, Cell(None)),))
+    assert [cell.text for cell in table.rows[0]] == ["12,345 * [-1.50, –]", "+0.20 %", "0.20 ± 0.10 %", "–"]
+    (row,) = rows_of(table_csv(table))
+    assert row.pop("remark") == FAIRNESS_MARKS["*"]
+    assert row == {"a": "12345", "a low": "-1.50", "a high": "", "b (%)": "0.20", "c": "0.20", "c ±": "0.10", "d": ""}
