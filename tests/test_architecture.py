@@ -1,6 +1,6 @@
 """The import directions of the architecture, held by walking every import in the package.
 
-errors units identity catalog guard host  ◀─ records ◀─ data probe launch analyze report ◀─ train studies ◀─ api cli
+errors units identity catalog guard host  ◀─ records ◀─ data probe launch analyze report ◀─ train studies ◀─ app ◀─ cli
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ MAY_IMPORT = {
     "train": {"data", "probe", "records"},
     "studies": {"data", "launch", "records"},
     "rebuild": {"analyze", "report", "studies", "records"},
-    "api": {"rebuild", "data", "launch", "analyze", "report", "studies", "records"},
-    "cli": {"api", "data", "launch", "analyze", "report", "studies", "train", "records"},
+    "app": {"rebuild", "data", "launch", "analyze", "report", "studies", "train", "records"},
+    "cli": {"app", "data", "launch", "analyze", "report", "studies", "train", "records"},
 }
 MAY_IMPORT_TORCH = {"train", "probe"}
 # Inside train/, what has to run before torch is loaded.

@@ -27,7 +27,7 @@ from doc_pages import (
 
 import report_samples
 from paceline import catalog
-from paceline.api import Results
+from paceline.app.results import Results
 from paceline.cli.app import VERBS
 from paceline.records import run, spans
 from paceline.records.folder import RunFolder, StudyFolder

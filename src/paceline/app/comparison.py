@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _MOST_NAME = 40
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ComparedFolders(ShownText):
     """Every side of a comparison beside the first."""
 
@@ -54,6 +54,11 @@ class ComparedFolders(ShownText):
         """A change by its point, and by its side where there are several."""
         return change.label if len(self.comparison.against) == 1 else f"{letter}, {change.label}"
 
+    @property
+    def headline(self) -> str:
+        first, *others = (side.name for side in self.comparison.sides)
+        return f"{', '.join(others)} beside {first}"
+
     def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
         """What differed beforehand, what changed, and where it comes from."""
         from paceline.report import changes_text, sides_text
@@ -76,9 +81,7 @@ class ComparedFolders(ShownText):
         }
 
 
-def compare(
-    a: str | Path, b: str | Path, /, *more: str | Path, out: str | Path | None = None
-) -> ComparedFolders:
+def compare(a: str | Path, b: str | Path, /, *more: str | Path, out: str | Path | None = None) -> ComparedFolders:
     """Compare study folders, or run folders, with the first of them, and write the comparison as a page.
 
     `out` is the page's path; below runs/ and named after the sides where None.

@@ -1,4 +1,4 @@
-"""Which run of a folder is meant: the folder of one run, or one of a study's: named, or the median of the point with most ranks."""
+"""Which run is meant by a folder: the run itself, or of a study the named one, or the median of its widest point."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from paceline.records.folder import RunFolder, StudyFolder
 if TYPE_CHECKING:
     from paceline.records.anatomy import RunTrace
     from paceline.records.run import RunResult
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Traced:

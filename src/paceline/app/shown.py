@@ -1,4 +1,4 @@
-"""Text that shows itself: printed by a terminal, set as a card by a notebook."""
+"""Results that show themselves: `print` writes their text, a notebook shows it as a card."""
 
 from __future__ import annotations
 
@@ -7,13 +7,21 @@ NOTEBOOK_WIDTH = 110
 
 
 class ShownText:
-    """A result that is read as text. Subclasses say what the text is."""
+    """A result that is read as text."""
 
     __slots__ = ()
+
+    @property
+    def headline(self) -> str:
+        """The result in one line."""
+        raise NotImplementedError
 
     def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
         """The result as text of this width."""
         raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.headline}>"
 
     def __str__(self) -> str:
         return self.text()

@@ -37,7 +37,7 @@ FORMATS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TraceExport(ShownText):
     """The files of one run's trace."""
 
@@ -52,6 +52,10 @@ class TraceExport(ShownText):
     """What of the trace could not be read, in sentences."""
     chosen: str
     """Which run was taken, and why; empty where it was named."""
+
+    @property
+    def headline(self) -> str:
+        return f"{self.format}, {self.target}"
 
     def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
         """What was written, and how to open it."""
@@ -164,7 +168,6 @@ def _refuse_existing(files: list[Path]) -> None:
 
 def _unknown(format: str) -> RequestError:
     from paceline.catalog import nearest
-    
 
     formats = [*FORMATS, *TRACKERS]
     near = nearest(format, formats)

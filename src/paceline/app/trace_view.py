@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paceline.app.run_choice import read_chosen
 from paceline.app.shown import NOTEBOOK_WIDTH, ShownText
 from paceline.errors import RequestError
+from paceline.units import counted
 
 if TYPE_CHECKING:
     from paceline.records.anatomy import Anatomy, RunTrace
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
     from paceline.records.suspects import Suspect
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TraceView(ShownText):
     """What the traces of one run show."""
 
-    run: RunTrace = field(repr=False)
+    run: RunTrace
     """The spans of every rank, on one time line."""
     summary: Anatomy
     explained: dict[str, float]
@@ -34,6 +35,10 @@ class TraceView(ShownText):
     top: int = 10
     """Rows of a table that may have very many."""
     whole_matrix: bool = False
+
+    @property
+    def headline(self) -> str:
+        return f"{self.run.name}, {counted(len(self.run.traces), 'rank')}"
 
     def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
         """Ledger, efficiency tree, messages, stragglers and critical path as tables."""

@@ -20,7 +20,7 @@ TRACKERS = {"tensorboard": "tensorboard", "mlflow": "mlruns"}
 """Format -> the folder that its files go into where --out does not name one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TrackedExport(ShownText):
     """The finished runs of a study, as a tracker of experiments keeps them."""
 
@@ -32,6 +32,10 @@ class TrackedExport(ShownText):
     """What the tracker calls each run."""
     chosen: str = ""
     problems: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        return f"{self.format}, {self.target}"
 
     def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
         """What was written, and how to see it."""
@@ -53,9 +57,7 @@ def export_runs(
         raise FolderError(f"{target} is a file.", right="Runs go into a folder.", next="Choose one with --out DIR.")
     write = _to_tensorboard if format == "tensorboard" else _to_mlflow
     names = write(target, found, force=force)
-    return TrackedExport(
-        folder=str(folder), format=format, target=target, study=found[0][0].study, runs=tuple(names)
-    )
+    return TrackedExport(folder=str(folder), format=format, target=target, study=found[0][0].study, runs=tuple(names))
 
 
 def _chosen(folder: Path, point: str | None, number: int | None) -> list[tuple[TrackedRun, RunFolder]]:

@@ -52,5 +52,5 @@ def trace(
         return
     chosen = [*(("--point", point) if point else ()), *(("--run", str(run)) if run else ())]
     following = shlex.join(["paceline", "export", str(folder), *chosen, "--format", "chrome"])
-    console.result(f"{found.text(width=console.width, color=console.color)}\nNext    See every span in Perfetto: {following}")
-
+    text = found.text(width=console.width, color=console.color)
+    console.result(f"{text}\nNext    See every span in Perfetto: {following}")

@@ -126,6 +126,12 @@ def results_html(model: ReportModel, *, report: Path | None = None, notes: Seque
     return _card("".join(parts))
 
 
+def text_card(text: str) -> str:
+    """Text of a fixed width, its lines as they are."""
+    style = "margin:0;overflow-x:auto;background:none;font-size:12px;line-height:1.35"
+    return _card(f'<pre style="{style}">{escape(text)}</pre>')
+
+
 def table_fragment(table: Table) -> str:
     """A table with its caption and footnotes, styled by attributes alone."""
     named = {index for index, column in enumerate(table.columns) if column in table.words}
