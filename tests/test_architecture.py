@@ -87,6 +87,11 @@ def test_every_package_has_its_rule() -> None:
     assert packages == set(MAY_IMPORT)
 
 
+def test_only_the_command_line_and_the_public_names_import_app() -> None:
+    importers = {package_of(path) for path in modules() if "app" in ours(path)}
+    assert importers == {"__init__", "app", "cli"}
+
+
 def test_one_launcher_never_imports_another() -> None:
     from paceline import catalog
 

@@ -33,7 +33,7 @@ class ComparedFolders(ShownText):
         from paceline.analyze.changes.changes import slower_than
 
         return tuple(
-            self.label(each.letter, change)
+            self._label(each.letter, change)
             for each in self.comparison.against
             for change in slower_than(each.changes, fraction)
         )
@@ -42,7 +42,7 @@ class ComparedFolders(ShownText):
         """Labels of what has too few runs for any difference to be seen."""
         against = self.comparison.against
         blind = [
-            self.label(each.letter, change)
+            self._label(each.letter, change)
             for each in against
             for change in each.changes
             if change.smallest_seen is None
@@ -50,7 +50,7 @@ class ComparedFolders(ShownText):
         blind += [f"{each.letter}, nothing could be compared" for each in against[1:] if not each.changes]
         return tuple(blind) or (() if any(each.changes for each in against) else ("nothing could be compared",))
 
-    def label(self, letter: str, change: Change) -> str:
+    def _label(self, letter: str, change: Change) -> str:
         """A change by its point, and by its side where there are several."""
         return change.label if len(self.comparison.against) == 1 else f"{letter}, {change.label}"
 

@@ -79,11 +79,11 @@ def tune(
     strategy: str | None = None,
     launcher: str | None = None,
     site: str | None = None,
-    set: Values = None,
+    set: Mapping[str, Any] | Sequence[str] | None = None,
     out: str | Path | None = None,
     force: bool = False,
     fresh: bool = False,
-    events: Callable[[Event], None] = ignore_event,
+    events: Callable[[Event], None] | None = None,
 ) -> TunedRate:
     """Find a learning rate by range tests: short trainings whose rate rises from `first` to `last`.
 
@@ -98,10 +98,11 @@ def tune(
 
     loaded = load(source, ranks=ranks, strategy=strategy, launcher=launcher, site=site, set=set)
     folder = study_folder(loaded, out, prefix="tune-")
-    events(StudyLoaded(study=loaded.study, folder=folder))
+    listener = events or ignore_event
+    listener(StudyLoaded(study=loaded.study, folder=folder))
     cores = this_machine().logical_cores
     ranged = range_study(loaded, cores=cores, first=first, last=last, steps=steps, repeats=repeats)
-    done = execute(ranged, folder, fresh=fresh, events=events, force=force)
+    done = execute(ranged, folder, fresh=fresh, events=listener, force=force)
     failures, tests = tuple(dict.fromkeys(done.failures.values())), range_tests(folder)
     if not tests:
         raise RunError(

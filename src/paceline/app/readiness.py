@@ -72,7 +72,7 @@ def check_lines(check: Check) -> list[str]:
     return [f"{check.name:<{_NAME_WIDTH}} {first}", *(f"{'':{_NAME_WIDTH + 1}}{line}" for line in others)]
 
 
-def doctor(*, site: str | None = None, each: Callable[[Check], None] = lambda check: None) -> Readiness:
+def doctor(*, site: str | None = None, each: Callable[[Check], None] | None = None) -> Readiness:
     """Check cores, memory, network, folders, data sets, launchers, PyTorch, its backends and GPUs of this machine.
 
     With `site`, check this site profile instead, and start two ranks under its launcher that exchange a few numbers.
@@ -83,5 +83,6 @@ def doctor(*, site: str | None = None, each: Callable[[Check], None] = lambda ch
     runs, found = Path("runs"), []
     for check in machine_checks.checks(runs) if site is None else site_checks.checks(site, runs):
         found.append(check)
-        each(check)
+        if each is not None:
+            each(check)
     return Readiness(checks=tuple(found), site=site)

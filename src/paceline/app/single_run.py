@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from paceline.app.results import Results
 from paceline.app.shown import NOTEBOOK_WIDTH, ShownText
 from paceline.app.study_execution import execute_study, ignore_event
-from paceline.app.study_loading import DEFAULT_STUDY, Values, load, load_script, study_folder
+from paceline.app.study_loading import DEFAULT_STUDY, load, load_script, study_folder
 from paceline.errors import RequestError, RunError
 from paceline.units import counted
 
@@ -67,11 +67,11 @@ def train(
     strategy: str | None = None,
     launcher: str | None = None,
     site: str | None = None,
-    set: Values = None,
+    set: Mapping[str, Any] | Sequence[str] | None = None,
     out: str | Path | None = None,
     force: bool = False,
     fresh: bool = False,
-    events: Callable[[Event], None] = ignore_event,
+    events: Callable[[Event], None] | None = None,
 ) -> SingleRun:
     """Train once: one run of one point of a study.
 
@@ -104,11 +104,11 @@ def run(
     launcher: str | None = None,
     site: str | None = None,
     threads: int | None = None,
-    set: Values = None,
+    set: Mapping[str, Any] | Sequence[str] | None = None,
     out: str | Path | None = None,
     force: bool = False,
     fresh: bool = False,
-    events: Callable[[Event], None] = ignore_event,
+    events: Callable[[Event], None] | None = None,
 ) -> SingleRun:
     """Run a PyTorch script on N ranks, unchanged, and record where its time goes.
 
@@ -128,9 +128,9 @@ def run(
 class _Outcome:
     """Passes events on, and notes the result of the one run."""
 
-    def __init__(self, folder: Path, events: Callable[[Event], None]) -> None:
+    def __init__(self, folder: Path, events: Callable[[Event], None] | None) -> None:
         self.folder = folder
-        self._events = events
+        self._events = events or ignore_event
         self.run_folder: RunFolder | None = None
         self.result: RunResult | None = None
 

@@ -5,13 +5,13 @@ LoadedStudy ─ execute ─▶ folder ─ open_results ─▶ Results
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paceline.app.results import Results, open_results
-from paceline.app.study_loading import Values, load_either, study_folder
+from paceline.app.study_loading import load_either, study_folder
 from paceline.errors import RunError
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ def study(
     launcher: str | Sequence[str] | None = None,
     site: str | None = None,
     repeats: int | None = None,
-    set: Values = None,
+    set: Mapping[str, Any] | Sequence[str] | None = None,
     size: str | None = None,
     budget: float | None = None,
     force: bool = False,
     fresh: bool = False,
-    events: Callable[[Event], None] = ignore_event,
+    events: Callable[[Event], None] | None = None,
 ) -> Results:
     """Run a study, or continue one, and return its results; finished runs are not repeated.
 
@@ -83,12 +83,13 @@ def execute_study(
     fresh: bool = False,
     budget: float | None = None,
     force: bool = False,
-    events: Callable[[Event], None] = ignore_event,
+    events: Callable[[Event], None] | None = None,
 ) -> Results:
     """Execute the runs that are missing from the folder, then rebuild its results."""
     from paceline.studies.events import StudyLoaded
     from paceline.studies.execute import execute
 
-    events(StudyLoaded(study=loaded.study, folder=folder))
-    done = execute(loaded, folder, fresh=fresh, events=events, budget_h=budget, force=force)
+    listener = events or ignore_event
+    listener(StudyLoaded(study=loaded.study, folder=folder))
+    done = execute(loaded, folder, fresh=fresh, events=listener, budget_h=budget, force=force)
     return replace(open_results(folder), stopped=done.stopped)

@@ -43,7 +43,7 @@ def doctor(
     from paceline import app
 
     console = Console.standard()
-    found = app.doctor(site=site, each=(lambda check: None) if as_json else partial(_show, console))
+    found = app.doctor(site=site, each=None if as_json else partial(_show, console))
     if as_json:
         console.json(found.to_dict())
     else:

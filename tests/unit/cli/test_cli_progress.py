@@ -202,7 +202,7 @@ def test_on_a_terminal_a_bar_shows_the_time_left(tmp_path: Path, monkeypatch: py
 
     err = Terminal()
     with StudyProgress(Console(io.StringIO(), err)) as progress:
-        progress(StudyLoaded(study=Study(name="s"), folder=tmp_path))
+        progress(StudyLoaded(study=Study(name="s", train=TrainSettings(batch_global=8)), folder=tmp_path))
         progress(RunStarted(run=RUN, index=3, total=10, attempt=1))
         progress(progress_event(94))
         progress._bar.refresh()
