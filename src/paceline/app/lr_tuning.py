@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from paceline.app.shown import NOTEBOOK_WIDTH, ShownText
 from paceline.app.study_execution import ignore_event
-from paceline.app.study_loading import DEFAULT_STUDY, Values, load, override_texts, study_folder
+from paceline.app.study_loading import DEFAULT_STUDY, Values, load, study_folder
 from paceline.errors import FolderError, RunError
 
 if TYPE_CHECKING:
@@ -129,7 +130,8 @@ def _advice(tests: Sequence[RangeTest], planned_steps: int) -> LrAdvice:
 def _study_command(source: str | Path, options: Mapping[str, object], given: Values, changes: Sequence[str]) -> str:
     """The command of the study as it was asked for here, with the rate that was found: a later --set wins."""
     words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
-    words += [word for change in (*override_texts(given), *changes) for word in ("--set", change)]
+    own = [f"{path}={json.dumps(value)}" for path, value in given.items()] if isinstance(given, Mapping) else given
+    words += [word for change in (*(own or ()), *changes) for word in ("--set", change)]
     return shlex.join(["paceline", "study", str(source), *words])
 
 

@@ -57,11 +57,11 @@ def _check_accuracies(folder: str | Path, target: float | None, margin: float | 
             right="It is an accuracy as a fraction, above 0 and below 1.",
             next=f"Say, for example: paceline report {folder} --target 0.98",
         )
-    if margin is not None and not 0 < margin <= 1:
+    if margin is not None and not 0 < margin < 1:
         raise RequestError(
-            f"A margin of {100 * margin:g} points calls nothing equal, or everything.",
-            right="It is a number of points of accuracy, above 0 and up to 100.",
-            next=f"Say, for example: paceline report {folder} --margin 0.5",
+            f"A margin of {margin:g} calls nothing equal, or everything.",
+            right="It is a difference of accuracies as a fraction, above 0 and below 1: 0.005 is half a point.",
+            next=f"Say, for example: paceline report {folder} --margin 0.005",
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,7 +42,8 @@ def load(
         "launch.site": site,
         "run.repeats": repeats,
     }
-    return load_study(source, _overrides(set, named), size=size)
+    texts, values = _overrides(set, named)
+    return load_study(source, texts, values=values, size=size)
 
 
 def load_script(
@@ -71,7 +71,8 @@ def load_script(
         "run.repeats": repeats,
         "run.threads": threads,
     }
-    return load_script(script, arguments, _overrides(set, named))
+    texts, values = _overrides(set, named)
+    return load_script(script, arguments, texts, values=values)
 
 
 def load_either(
@@ -115,21 +116,7 @@ def study_folder(loaded: LoadedStudy, out: str | Path | None = None, *, prefix: 
     return Path("runs") / f"{prefix}{loaded.study.name}{suffix}" if out is None else Path(out).expanduser()
 
 
-def override_texts(values: Values) -> list[str]:
-    """Overrides as `section.key=value`."""
-    if isinstance(values, Mapping):
-        return [f"{key}={_value_text(value)}" for key, value in values.items()]
-    return [*(values or ())]
-
-
-def _overrides(values: Values, named: Mapping[str, Any]) -> list[str]:
-    """All overrides, those of options after those of `set`."""
-    options = {
-        key: value if isinstance(value, str | int) else list(value) for key, value in named.items() if value is not None
-    }
-    return [*override_texts(values), *override_texts(options)]
-
-
-def _value_text(value: Any) -> str:
-    """A Python value as an override has it, which is TOML: there JSON's numbers, strings and lists are valid."""
-    return json.dumps(value, default=str)
+def _overrides(given: Values, named: Mapping[str, Any]) -> tuple[Sequence[str], dict[str, Any]]:
+    """What `set` gives as `section.key=value`, and all values by path: those of options win over those of `set`."""
+    options = {path: value for path, value in named.items() if value is not None}
+    return ((), {**given, **options}) if isinstance(given, Mapping) else (given or (), options)

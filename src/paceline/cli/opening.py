@@ -26,17 +26,4 @@ def print_opening(study: Study, folder: Path, console: Console) -> None:
     console.fact("Study", f"{study.title or study.name}{f': {study.question}' if study.question else ''}")
     if sized := size_text(study):
         console.fact("Size", sized[0].upper() + sized[1:] + ".")
-    for line in _chosen(study):
-        console.fact("Chosen", line)
     console.fact("Folder", str(folder))
-
-
-def _chosen(study: Study) -> tuple[str, ...]:
-    """What the recipes choose for the points that are run, and why."""
-    from paceline.records.choices import choice_lines
-    from paceline.records.study import point_label
-    from paceline.studies.expand import expand
-    from paceline.studies.fits import held_by_cores
-
-    points = held_by_cores(study, expand(study, data_digest="", model_digest=""))
-    return choice_lines((point_label(point, study.vary), point.chosen) for point in points)

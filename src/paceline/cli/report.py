@@ -29,7 +29,7 @@ def report(
         float | None, Parameter(help="The validation accuracy that times are asked for: a fraction, such as 0.98.")
     ] = None,
     margin: Annotated[
-        float | None, Parameter(help="Points of accuracy within which two are called equal: 0.5 unless told.")
+        float | None, Parameter(help="Accuracies closer than this are called equal: a fraction, 0.005 by default.")
     ] = None,
     format: Annotated[
         str,
@@ -66,8 +66,7 @@ def report(
     """
     from paceline import app
 
-    fraction = None if margin is None else margin / 100
-    found = app.report(folder, target=target, margin=fraction, format=format, figures=figures or (), width_mm=width)
+    found = app.report(folder, target=target, margin=margin, format=format, figures=figures or (), width_mm=width)
     show(found, Console.standard(), as_json=as_json)
 
 

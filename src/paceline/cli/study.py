@@ -139,13 +139,17 @@ def _show_preview(loaded: LoadedStudy, folder: Path, console: Console, budget: f
     """Print what would be run; nothing is fetched or written, and no rank is started."""
     from paceline.cli.opening import print_opening
     from paceline.records.codec import plain
+    from paceline.report.wording.choices import choice_lines, choice_object
     from paceline.studies.preview import preview
 
     shown = preview(loaded, folder)
     if as_json:
-        console.json({"study": loaded.study.name, "folder": str(folder), "preview": plain(shown)})
+        points = [{**plain(point), "chosen": [*map(choice_object, point.chosen)]} for point in shown.points]
+        console.json({"study": loaded.study.name, "folder": str(folder), "preview": plain(shown) | {"points": points}})
         return 0
     print_opening(loaded.study, folder, console)
+    for line in choice_lines((point.label, point.chosen) for point in shown.points):
+        console.fact("Chosen", line)
     console.result(_preview_text(shown, budget))
     scripts = {point.label: point.script for point in shown.points if point.script}
     for label, script in list(scripts.items())[:_MAX_SCRIPTS]:

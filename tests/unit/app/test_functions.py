@@ -147,7 +147,7 @@ def test_a_study_of_a_script_runs_at_several_numbers_of_ranks(tmp_path: Path, mo
         (lambda: app.compare("study", "slow", out="page.txt"), errors.RequestError, "does not end in .html"),
         (lambda: app.export("study", "chrom"), errors.RequestError, "Did you mean 'chrome'"),
         (lambda: app.report("study", target=98), errors.RequestError, "A target of 98"),
-        (lambda: app.report("study", margin=2), errors.RequestError, "A margin of 200 points"),
+        (lambda: app.report("study", margin=2), errors.RequestError, "A margin of 2 calls"),
         (lambda: app.report("study", format="doc"), errors.RequestError, "cannot be 'doc'"),
         (lambda: app.report("study", width_mm=5), errors.RequestError, "5 mm"),
         (lambda: app.open_results("nowhere"), errors.FolderError, "nowhere"),
@@ -178,7 +178,7 @@ def test_a_run_that_fails_is_a_run_error(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_tune_reads_a_rate_off_real_range_tests(tmp_path: Path) -> None:
-    options = {"run.ranks": 1, "model.neurons": 16, "train.optimizer": "sgd"}
+    options = {"model.neurons": 16, "train.optimizer": "sgd"}
     found = app.tune("instant.toml", ranks=1, steps=20, last=10.0, set=options, out=tmp_path / "out")
     assert isinstance(found.advice, LrAdvice) and found.page == tmp_path / "out" / "lr-range.html"
     assert "learning rate" in shown(found).lower() and found.to_dict()["lr"] == found.lr
