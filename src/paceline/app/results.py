@@ -86,7 +86,7 @@ class Results:
         """The object of `--json`."""
         from paceline.report.json_view import json_object
 
-        view = json_object(self.results, str(self.report) if self.report else None)
+        view = json_object(self.results, str(self.report) if self.report else None, self.model.published.as_json)
         if self.stopped is not None:
             view["stopped"] = self.stopped
         if self.files:

@@ -18,7 +18,6 @@ from paceline.report.first_screen import command_html
 from paceline.report.inside import insides_html
 from paceline.report.laws import laws_html
 from paceline.report.model import ReportModel
-from paceline.report.published_html import answers_html, disagreements_html, published_html
 from paceline.report.steps import Step
 from paceline.report.table_html import table_html, text_html
 from paceline.report.tables import Table
@@ -155,9 +154,9 @@ def _facts(facts: tuple[Fact, ...], *, names: bool = False) -> str:
 
 
 SECTIONS: tuple[Section, ...] = (
-    Section("beside", "Cell by cell", PUBLISHED, lambda model, drawn: published_html(model.published)),
-    Section("disagree", "Cells that disagree", PUBLISHED, lambda model, drawn: disagreements_html(model.published)),
-    Section("asked", "Open questions", PUBLISHED, lambda model, drawn: answers_html(model.published)),
+    Section("beside", "Cell by cell", PUBLISHED, lambda model, drawn: model.published.html_of("beside")),
+    Section("disagree", "Cells that disagree", PUBLISHED, lambda model, drawn: model.published.html_of("disagree")),
+    Section("asked", "Open questions", PUBLISHED, lambda model, drawn: model.published.html_of("asked")),
     Section("effects", "In % of the baseline", SCALES, lambda model, drawn: _effects(model, drawn)),
     Section("results", "Results", SCALES, lambda model, drawn: _tables(model, model.figures)),
     Section("not-run", "Not run", SCALES, lambda model, drawn: _tables(model, model.not_run)),

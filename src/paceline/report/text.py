@@ -13,10 +13,10 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from paceline.report.added_section import AddedSection
 from paceline.report.choice import MOST_DRAWN
 from paceline.report.laws import told_text
 from paceline.report.model import ReportModel
-from paceline.report.published import ShownPublished
 from paceline.report.tables import Cell, Table
 from paceline.report.words import ShownFinding
 
@@ -102,7 +102,7 @@ def _print_section(console: Console, table: Table) -> None:
         _print_table(console, table)
 
 
-def _print_published(console: Console, published: ShownPublished) -> None:
+def _print_published(console: Console, published: AddedSection) -> None:
     """The published tables beside ours, what they say against themselves, and the open questions."""
     for table in published.tables:
         _print_section(console, table)

@@ -145,7 +145,7 @@ def test_every_table_of_the_report_can_be_asked_for() -> None:
         "not_run": report_model(series_samples.ALL["too-large"]()),
         "side-by-side": report_model(series_samples.ALL["rivals"]()),
         "resources": report_model(picture_samples.looked_into(picture_samples.busy_run(2, 8))),
-        "published": report_model(published_samples.usual("fashion-parameters")),
+        "published": published_samples.model_of(published_samples.usual("fashion-parameters")),
     }
     for name, model in models.items():
         shown = shown_table(model, name)
@@ -167,6 +167,6 @@ def test_several_tables_of_one_kind_are_numbered() -> None:
     assert "side-by-side-1, side-by-side-2" in refused.value.right
     with pytest.raises(RequestError, match="no table 'published'"):
         shown_table(model, "published")
-    studies = (report_model(published_samples.usual(name)) for name in published_samples.STUDIES)
+    studies = (published_samples.model_of(published_samples.usual(name)) for name in published_samples.STUDIES)
     several = next(model for model in studies if len(model.published.tables) > 1)
     assert shown_table(several, "published-2").table == several.published.tables[1]

@@ -56,9 +56,11 @@ def test_the_answer_shows_its_figure() -> None:
     scaled = html.render(report_model(samples.two_points()))
     assert "2 ranks train <strong>1.88 times</strong> as fast" in scaled
     assert "<strong>" in html.render(report_model(samples.single_point()))
-    page = html.render(report_model(published_samples.usual("mnist-batch-size")))
+    page = html.render(published_samples.model_of(published_samples.usual("mnist-batch-size")))
     assert "with 64, <strong>-0.50 points</strong>" in page
-    assert "<strong>epoch 11</strong>" in html.render(report_model(published_samples.usual("caltech256-gpus")))
+    assert "<strong>epoch 11</strong>" in html.render(
+        published_samples.model_of(published_samples.usual("caltech256-gpus"))
+    )
     assert f"<h1>{samples.typical().study.question}</h1>" in html.render(report_model(samples.typical()))
     drawn = figures(report_model(series_samples.rivals()))
     assert main_figure(drawn) == "ranking" and main_figure({}) == ""
