@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from paceline import api
+import paceline
 from paceline.published.section.published_section import ShownAnswer
 from paceline.records.run import RunResult
 from paceline.report.paper.markdown import escaped, table_text
@@ -52,7 +52,7 @@ def _set(overrides: list[str]) -> list[str]:
 
 
 def _parts(name: str, folder: Path, command: str) -> Iterator[str]:
-    found = api.open_results(folder)
+    found = paceline.open_results(folder)
     report, shown = found.model, found.model.published
     runs = [run.result for run in collect(folder).runs]
     of = found.results.study.published

@@ -1,14 +1,17 @@
 """The names of `paceline`, from the package itself.
 
-Made here and not by mkdocstrings: there are a dozen names, whose signatures and docstrings a screen of code can show in
+Made here and not by mkdocstrings: there are fifteen names, whose signatures and docstrings a screen of code can show in
 the form of the other pages, and four packages less are installed for it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import inspect
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from docstrings import cell, fields
@@ -16,37 +19,53 @@ from docstrings import cell, fields
 import paceline
 from paceline import errors
 
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks.md"
+
 
 def page() -> str:
-    """Functions, then classes, then errors, each with what its docstring says."""
+    """Functions, then the classes of their results, then errors, each with what its docstring says."""
     public = {name: getattr(paceline, name) for name in paceline.__all__ if not name.startswith("__")}
-    raised = {name: thing for name, thing in public.items() if isinstance(thing, type) and issubclass(thing, Exception)}
-    parts = [_function(name, thing) for name, thing in public.items() if inspect.isfunction(thing)]
-    parts += [_class(name, thing) for name, thing in public.items() if isinstance(thing, type) and name not in raised]
-    return "\n\n".join([*parts, _errors(raised)])
+    functions = {name: thing for name, thing in public.items() if inspect.isfunction(thing)}
+    returned = {found.__name__: found for function in functions.values() for found in _returned(function)}
+    parts = [_function(name, thing) for name, thing in functions.items()]
+    parts += [_class(f"paceline.{name}" if name in public else name, thing) for name, thing in returned.items()]
+    return "\n\n".join([*parts, _errors()])
+
+
+def _returned(function: Callable[..., Any]) -> list[type]:
+    """The classes of what a function returns, by the names in its annotation."""
+    module = importlib.import_module(function.__module__)
+    names = re.findall(r"\w+", str(inspect.signature(function).return_annotation))
+    return [getattr(module, name) for name in names]
 
 
 def _function(name: str, function: Callable[..., Any]) -> str:
     signature = inspect.signature(function)
     lines = [f"    {_parameter(parameter)}," for parameter in signature.parameters.values()]
-    keywords = next(
-        (i for i, p in enumerate(signature.parameters.values()) if p.kind is inspect.Parameter.KEYWORD_ONLY), None
-    )
-    if keywords is not None:
+    kinds = [parameter.kind for parameter in signature.parameters.values()]
+    keywords = next((i for i, kind in enumerate(kinds) if kind is inspect.Parameter.KEYWORD_ONLY), None)
+    if keywords is not None and inspect.Parameter.VAR_POSITIONAL not in kinds:
         lines.insert(keywords, "    *,")
     result = f" -> {signature.return_annotation}" if signature.return_annotation is not signature.empty else ""
     text = "\n".join([f"paceline.{name}(", *lines, f"){result}"])
-    return f"## paceline.{name}\n\n```text\n{text}\n```\n\n{_prose(function)}"
+    return f"## paceline.{name}\n\n```text\n{text}\n```\n\n{_prose(function)}\n\n{_example(name)}"
+
+
+def _example(name: str) -> str:
+    """The first block of the notebooks' page that calls the function: the tests execute it."""
+    blocks = re.findall(r"^```python\n.*?^```$", NOTEBOOKS.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return next(block for block in blocks if f"paceline.{name}(" in block)
 
 
 def _parameter(parameter: inspect.Parameter) -> str:
     """'repeats: int | None = None', the type as the code writes it."""
     default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
-    return f"{parameter.name}: {parameter.annotation}{default}"
+    star = "*" if parameter.kind is inspect.Parameter.VAR_POSITIONAL else ""
+    return f"{star}{parameter.name}: {parameter.annotation}{default}"
 
 
 def _class(name: str, found: type) -> str:
-    parts = [f"## paceline.{name}", _prose(found)]
+    parts = [f"## {name}", _prose(found)]
     if dataclasses.is_dataclass(found):
         rows = [f"| `{field.name}` | `{cell(field.type)}` | {cell(field.text)} |" for field in fields(found)]
         parts.append("\n".join(["| field | type | meaning |", "|-------|------|---------|", *rows]))
@@ -66,11 +85,13 @@ def _arguments(function: Callable[..., Any]) -> str:
     return f"({', '.join(map(_parameter, own))})"
 
 
-def _errors(raised: dict[str, Any]) -> str:
+def _errors() -> str:
     tree = inspect.getdoc(errors) or ""
-    rows = [f"| `paceline.{name}` | {error.exit_code} | {cell(_prose(error))} |" for name, error in raised.items()]
+    raised = [thing for thing in vars(errors).values() if isinstance(thing, type) and issubclass(thing, Exception)]
+    rows = [f"| `paceline.errors.{error.__name__}` | {error.exit_code} | {cell(_prose(error))} |" for error in raised]
     table = "\n".join(["| error | exit code | when |", "|-------|-----------|------|", *rows])
-    return f"## Errors\n\n```text\n{tree}\n```\n\n{table}"
+    text = "Every error of the table is a `paceline.PacelineError`."
+    return f"## Errors\n\n{text}\n\n```text\n{tree}\n```\n\n{table}"
 
 
 def _prose(thing: Any) -> str:

@@ -4,55 +4,53 @@
 >>> results = paceline.study("my-study.toml")      # doctest: +SKIP
 >>> print(results.table())                         # doctest: +SKIP
 
-Importing it costs milliseconds: every name below is imported when it is first used.
+Importing it costs milliseconds: a function is imported when it is first used.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from paceline import errors as errors
+from paceline.errors import PacelineError as PacelineError
+
 if TYPE_CHECKING:
-    from paceline.api import Results as Results
-    from paceline.api import open_results as open_results
-    from paceline.api import study as study
-    from paceline.errors import (
-        DataError,
-        FolderError,
-        ModelError,
-        PacelineError,
-        RankError,
-        RequestError,
-        RunError,
-        StorageError,
-        StudyFileError,
-    )
+    from paceline.app import Results as Results
+    from paceline.app import compare as compare
+    from paceline.app import doctor as doctor
+    from paceline.app import export as export
+    from paceline.app import open_results as open_results
+    from paceline.app import run as run
+    from paceline.app import study as study
+    from paceline.app import trace as trace
+    from paceline.app import tune as tune
+    from paceline.app import watch as watch
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "DataError",
-    "FolderError",
-    "ModelError",
     "PacelineError",
-    "RankError",
-    "RequestError",
     "Results",
-    "RunError",
-    "StorageError",
-    "StudyFileError",
     "__version__",
+    "compare",
+    "doctor",
+    "errors",
+    "export",
     "open_results",
+    "run",
     "study",
+    "trace",
+    "tune",
+    "watch",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'paceline' has no attribute {name!r}")
-    import importlib
+    from paceline import app
 
-    home = "paceline.api" if name in ("Results", "open_results", "study") else "paceline.errors"
-    return getattr(importlib.import_module(home), name)
+    return getattr(app, name)
 
 
 def __dir__() -> list[str]:

@@ -15,7 +15,7 @@ from harmless import PAGES, harmless, sorts
 from reach import by_keyboard
 
 from compared_studies import attached_run, timed_study
-from paceline.cli.compared_sides import compared
+from paceline.app.compared_sides import compared
 from paceline.records.changes import Comparison
 from paceline.report.compare_page import render
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import paceline
-from paceline import api
 from paceline.launch.base import Outcome, Placement
 from paceline.launch.kept import Program, keeper_command, run_kept
 from paceline.launch.local import LocalLauncher
@@ -166,7 +165,7 @@ def test_what_was_forced_is_on_record(tmp_path, no_gpus) -> None:
     assert not why and names(machine, "fatal") == {"no-gpu", "threads-beyond-affinity"}
     assert names(machine, "warning") == {"more-threads-than-cores"}
     assert [link.kind for link in machine.links] == ["inside"]
-    results = api.open_results(tmp_path / "out")
+    results = paceline.open_results(tmp_path / "out")
     (finding,) = [found for found in results.results.findings if found.code == "asked-for-against-given"]
     assert finding.severity == "error" and "Ranks 0 and 1 have no GPU" in finding_words(finding).summary
     assert f"has {threads} threads and may use" in finding_words(finding).summary
@@ -204,7 +203,7 @@ def test_hosts_whose_clocks_are_apart_are_put_on_one_time_line(net_hosts, tmp_pa
     for trace in traces(run).traces:
         began_s = seconds(int(trace.start_ns.min()) - run.result.launched_at_ns)
         assert 0 < began_s < run.result.wall_s, "spans lie in the run's window"
-    point = api.open_results(tmp_path / "out").points[0]
+    point = paceline.open_results(tmp_path / "out").points[0]
     assert point.emulated
     for ledger in point.rank_ledgers_s:
         assert sum(value or 0 for value in ledger.values()) == pytest.approx(run.result.wall_s)

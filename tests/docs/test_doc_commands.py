@@ -19,7 +19,8 @@ from doc_pages import ROOT, Block, blocks, commands, parsed
 
 from compared_studies import timed_study
 from image_files import write_folder
-from paceline import api, catalog
+from paceline import catalog
+from paceline.app import study_loading
 from paceline.cli.app import main
 from paceline.studies.tune import range_study
 
@@ -63,7 +64,7 @@ def test_a_command_does_what_its_page_says(
         assert main([verb, *dry(rest)]) == 0
     elif verb == "tune":
         given = parsed(UNMARKED[line][1])[1]
-        study = api.load(given.get("study", "mnist-scaling"), ranks=given.get("ranks"))
+        study = study_loading.load(given.get("study", "mnist-scaling"), ranks=given.get("ranks"))
         assert range_study(study, cores=2, first=1e-5, last=1.0, steps=100, repeats=1).study.run.repeats == 1
     else:
         launcher = "instant_script:InstantScripts" if verb == "run" else "finished_study:InstantLauncher"

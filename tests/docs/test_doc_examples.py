@@ -11,7 +11,7 @@ import pytest
 from doc_pages import Block, blocks, parsed, shell_lines
 
 from image_files import write_folder
-from paceline import api
+from paceline.app import study_loading
 from paceline.cli.options import divided, whole_numbers
 from paceline.data.store import prepare
 from paceline.records.settings import DataSettings
@@ -73,9 +73,9 @@ def test_every_study_that_a_command_names_loads_with_its_overrides(workspace: Pa
     if "script" in given:
         own, theirs = divided([given.get("study", "--"), *given.get("arguments", ())])
         assert not own
-        assert api.load_script(given["script"], theirs, **options).study.name
+        assert study_loading.load_script(given["script"], theirs, **options).study.name
         return
-    assert api.load(given.get("study", "mnist-scaling"), **options).study.name
+    assert study_loading.load(given.get("study", "mnist-scaling"), **options).study.name
 
 
 @pytest.mark.parametrize("model", OWN_MODELS, ids=lambda model: model["name"])

@@ -28,7 +28,7 @@ from doc_pages import (
 import report_samples
 from paceline import catalog
 from paceline.analyze.study.findings import FINDINGS
-from paceline.api import Results
+from paceline.app.results import Results
 from paceline.cli.app import VERBS
 from paceline.metrics import POINT_METRICS
 from paceline.metrics.metric import INTERVAL, SPREAD

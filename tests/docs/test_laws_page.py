@@ -11,7 +11,7 @@ from doc_pages import ROOT, blocks, names, section, table
 import law_samples
 import report_samples
 import series_samples
-from paceline.api import Results
+from paceline.app.results import Results
 from paceline.errors import RequestError
 from paceline.records.laws import Fitted, Law, LawCurve, SeriesLaws
 from paceline.report.figures import figures

@@ -7,7 +7,7 @@ import re
 
 from doc_pages import names, section
 
-from paceline.cli.watch import EVERY_S
+from paceline.app.live_view import EVERY_S
 from paceline.records.watch import (
     FAILED,
     FINISHED,

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from paceline.cli.watch import View
+from paceline.app.live_view import LiveView
 from paceline.errors import FolderError
 from paceline.records.watch import KILLED, RUNNING, Watched
 from paceline.studies.holder import read_holder
-from paceline.studies.watched_folder import watcher
 
 LIMIT_S = 120
 WORDS = ["study", "digits", "--ranks", "1", "--repeats", "2", "--set", "train.epochs=20000", "--out", "runs/watched"]
@@ -37,12 +36,12 @@ def study(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def opened(folder: Path) -> View:
+def opened(folder: Path) -> LiveView:
     """A view of a study that has begun."""
     deadline = time.monotonic() + LIMIT_S
     while True:
         try:
-            view = View(watcher(folder))
+            view = LiveView(folder)
             view.look()
             return view
         except FolderError as error:
@@ -51,7 +50,7 @@ def opened(folder: Path) -> View:
             time.sleep(0.2)
 
 
-def watched(view: View, until: Callable[[Watched], bool]) -> Watched:
+def watched(view: LiveView, until: Callable[[Watched], bool]) -> Watched:
     deadline = time.monotonic() + LIMIT_S
     while not until(seen := view.look()):
         assert time.monotonic() < deadline, seen

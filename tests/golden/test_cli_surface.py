@@ -99,19 +99,19 @@ SURFACE = {
 }
 
 ALL = [
-    "DataError",
-    "FolderError",
-    "ModelError",
     "PacelineError",
-    "RankError",
-    "RequestError",
     "Results",
-    "RunError",
-    "StorageError",
-    "StudyFileError",
     "__version__",
+    "compare",
+    "doctor",
+    "errors",
+    "export",
     "open_results",
+    "run",
     "study",
+    "trace",
+    "tune",
+    "watch",
 ]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
+import paceline
 from export_checks import COLL, COMP, check_chrome, decoded
-from paceline import api
 from paceline.cli.app import main
 
 STEPS = 6
@@ -23,7 +23,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PACELINE_CACHE", str(folder / "cache"))
         small = {"train.steps": STEPS, "train.batch_global": 64}
-        results = api.study("digits", ranks=2, repeats=1, set=small, out=folder / "study")
+        results = paceline.study("digits", ranks=2, repeats=1, set=small, out=folder / "study")
     assert not results.failures
     return folder / "study"
 

@@ -10,8 +10,8 @@ import pytest
 
 from installed_packages import installed, write_package
 from paceline import catalog
+from paceline.app.launcher_checks import starters
 from paceline.cli.app import main
-from paceline.cli.starters import starters
 from paceline.errors import RequestError
 
 ENTRIES = """

@@ -18,6 +18,8 @@ CELLS = (
     "print(results.table())",
     "paceline.study('instant.toml', out='study')",
     "results.plot('nothing')",
+    "paceline.trace('study')",
+    "paceline.watch('study')",
 )
 
 
@@ -78,3 +80,9 @@ def test_a_plot_that_is_not_there_is_an_error_in_words(outputs: list[list[dict[s
 
 def test_the_folder_that_was_written_is_the_one_that_was_read(outputs: list[list[dict[str, Any]]]) -> None:
     assert str(Path("study") / "report.html") in html(outputs[1])
+
+
+def test_other_results_show_their_text(outputs: list[list[dict[str, Any]]]) -> None:
+    for shown, part in ((outputs[7], "2 ranks, "), (outputs[8], "All 6 runs are finished.")):
+        assert "<pre" in html(shown) and part in html(shown)
+    assert outputs[8][0]["data"]["text/plain"] == "<LiveView: study>"

@@ -35,7 +35,7 @@ VERBS = {
         "[STUDY] [OPTIONS]",
         "Train once: one run of one point of a study.",
     ),
-    "tune": ("paceline.cli.tune:app", "", "Find a setting that fits: the learning rate, by a range test."),
+    "tune": ("paceline.cli.tune:verb", "", "Find a setting that fits: the learning rate, by a range test."),
     "run": (
         "paceline.cli.run:run",
         "[OPTIONS] -- SCRIPT [ARGUMENTS]",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,13 +13,12 @@ from cyclopts import Parameter
 from paceline.cli import completers
 from paceline.cli.console import Console
 from paceline.cli.options import Json
-from paceline.errors import PacelineError, RequestError
+from paceline.errors import RequestError
 
 if TYPE_CHECKING:
-    from paceline.records.changes import Change, Comparison
+    from paceline.app.comparison import ComparedFolders
 
 _FOLDER = "A study folder, such as runs/digits, or the folder of one run."
-_MOST_NAME = 40
 
 
 def compare(
@@ -57,8 +55,7 @@ def compare(
         paceline compare runs/before runs/after --fail-if-slower 5 --json
         paceline compare runs/ddp runs/flat runs/mpi --out strategies.html
     """
-    from paceline.analyze.changes.changes import slower_than
-    from paceline.cli.compared_sides import LETTERS, compared
+    from paceline import app
 
     console = Console.standard()
     if fail_if_slower is not None and not 0 <= fail_if_slower < math.inf:
@@ -66,88 +63,26 @@ def compare(
             f"--fail-if-slower {fail_if_slower:g} is not a share of A's time.",
             right="It is a number of per cent from 0 on: --fail-if-slower 5",
         )
-    folders = [folder.expanduser() for folder in (a, b, *more)]
-    if len(folders) > len(LETTERS):
-        raise RequestError(
-            f"{len(folders)} folders do not fit beside one another.",
-            right=f"Up to {len(LETTERS)} are compared, each with the first.",
-        )
-    path = _place(out, folders)
-    found = compared(folders)
-    fraction = None if fail_if_slower is None else fail_if_slower / 100
-    slower = [] if fraction is None else [(each.letter, slower_than(each.changes, fraction)) for each in found.against]
-    page = _written(found, path, console)
-    labels = [_label(letter, change, found) for letter, changes in slower for change in changes]
-    _show(found, labels, page, console, as_json=as_json)
-    return 0 if fail_if_slower is None else _checked(found, labels, fail_if_slower, console)
-
-
-def _show(found: Comparison, slower: list[str], page: Path | None, console: Console, *, as_json: bool) -> None:
-    from paceline.records.codec import plain
-    from paceline.report import changes_text, sides_text
-
-    first, *others = found.against
+    found = app.compare(a, b, *more, out=out)
+    for note in found.notes:
+        console.status("WARN", note)
+    slower = () if fail_if_slower is None else found.slower(fail_if_slower / 100)
     if as_json:
-        further = {"more": [plain(each) for each in others], "figures": [plain(each) for each in found.figures]}
-        console.json({**plain(first), **further, "page": None if page is None else str(page), "slower": slower})
-        return
-    if others:
-        console.result(sides_text.render(found, width=console.width, color=console.color))
+        console.json({**found.to_dict(), "slower": slower})
     else:
-        console.result(changes_text.render(first, width=console.width, color=console.color))
-    console.result(f"\nPage    {page or 'not written'}")
-    console.result(f"Next    Where the time of one went: {shlex.join(['paceline', 'trace', found.sides[-1].name])}")
+        last = found.comparison.sides[-1].name
+        console.result(found.text(width=console.width, color=console.color))
+        console.result(f"\nPage    {found.page or 'not written'}")
+        console.result(f"Next    Where the time of one went: {shlex.join(['paceline', 'trace', last])}")
+    return 0 if fail_if_slower is None else _checked(found, slower, fail_if_slower, console)
 
 
-def _place(out: Path | None, folders: Sequence[Path]) -> Path:
-    """Where the page goes; RequestError where that cannot be."""
-    if out is None:
-        names = "-".join(_slug(folder) for folder in folders)
-        return Path("runs") / f"compare-{names}.html"
-    path = out.expanduser()
-    if path.is_dir() or path.suffix.lower() not in (".html", ".htm"):
-        what = "is a folder" if path.is_dir() else "does not end in .html"
-        raise RequestError(
-            f"--out {out} {what}.", right="A comparison is one page: --out FILE.html", next=f"Say: --out {out}.html"
-        )
-    return path
-
-
-def _slug(folder: Path) -> str:
-    """A folder's name as a part of a file's; of a run in a study, the study's, the point's and its number."""
-    parts = folder.absolute().parts
-    named = [*parts[-5:-4], parts[-3], parts[-1]] if parts[-2:-1] == ("runs",) and parts[-1].isdecimal() else parts[-1:]
-    text = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(named)).strip("-.")
-    return text[:_MOST_NAME] or "side"
-
-
-def _written(found: Comparison, path: Path, console: Console) -> Path | None:
-    """Write the page; what keeps it from being written does not keep the answer back."""
-    from paceline.records.codec import write_atomically
-    from paceline.report.compare_page import render
-
-    try:
-        write_atomically(path, render(found).encode("utf-8", "replace"))
-    except PacelineError as error:
-        console.status("WARN", f"The page was not written: {error.what}")
-        return None
-    return path
-
-
-def _label(letter: str, change: Change, found: Comparison) -> str:
-    return change.label if len(found.against) == 1 else f"{letter}, {change.label}"
-
-
-def _checked(found: Comparison, slower: Sequence[str], percent: float, console: Console) -> int:
+def _checked(found: ComparedFolders, slower: Sequence[str], percent: float, console: Console) -> int:
     """The exit code of a check, with a line about what it rests on."""
     if slower:
-        side = "B is" if len(found.against) == 1 else "Sides are"
+        side = "B is" if len(found.comparison.against) == 1 else "Sides are"
         console.status("FAIL", f"{side} really slower than A by more than {percent:g} %: {'; '.join(slower)}.")
         return 1
-    changes = [(each.letter, change) for each in found.against for change in each.changes]
-    blind = [_label(letter, change, found) for letter, change in changes if change.smallest_seen is None]
-    blind += [f"{each.letter}, nothing could be compared" for each in found.against[1:] if not each.changes]
-    if blind or not changes:
-        which = "; ".join(blind) or "nothing could be compared"
-        console.status("WARN", f"Not checked, for want of runs: {which}.")
+    if unchecked := found.unchecked():
+        console.status("WARN", f"Not checked, for want of runs: {'; '.join(unchecked)}.")
     return 0

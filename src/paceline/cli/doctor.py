@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -13,11 +12,7 @@ from paceline.cli.console import Console
 from paceline.cli.options import Json
 
 if TYPE_CHECKING:
-    from paceline.cli.health import Check
-
-_MARKS = {"ok": "OK", "warning": "WARN", "error": "FAIL"}
-_INDENT = 15
-"""Of a check's text behind its mark: the width of its name."""
+    from paceline.app.machine_checks import Check
 
 
 def doctor(
@@ -45,36 +40,18 @@ def doctor(
         paceline doctor --site my-cluster
         paceline doctor --json
     """
-    from paceline import __version__
-    from paceline.cli import health
-    from paceline.records.codec import plain
+    from paceline import app
 
     console = Console.standard()
-    runs = Path("runs")
-    if site is None:
-        checks, good = health.checks(runs), "\nThis machine is ready: paceline study digits"
-        bad = "\nA study cannot run here before this is put right: "
-    else:
-        from paceline.cli import site as profile
-
-        checks, good = profile.checks(site, runs), f"\nThe site is ready: paceline study digits --site {site}"
-        bad = "\nNo study can run at this site before this is put right: "
-    found = []
-    for check in checks:
-        found.append(check)
-        if not as_json:
-            _show(console, check)
-    wrong = [check.name for check in found if check.status == "error"]
+    found = app.doctor(site=site, each=None if as_json else partial(_show, console))
     if as_json:
-        console.json({"version": __version__, "ready": not wrong, "checks": [plain(check) for check in found]})
+        console.json(found.to_dict())
     else:
-        again = f"paceline doctor{f' --site {shlex.quote(site)}' if site else ''}"
-        console.result(f"{bad}{', '.join(wrong)}.\nThen look again: {again}" if wrong else good)
-    return 1 if wrong else 0
+        console.result(f"\n{found.verdict()}")
+    return 0 if found.ready else 1
 
 
 def _show(console: Console, check: Check) -> None:
-    text = check.found.replace("\n", "\n" + " " * _INDENT)
-    console.status(_MARKS[check.status], f"{check.name:<{_INDENT - 1}} {text}", result=True)
-    for line in check.remedy.splitlines():
-        console.result(f"{'':{_INDENT + 7}}{line}")
+    from paceline.app.readiness import check_lines, mark
+
+    console.status(mark(check), "\n".join(check_lines(check)), result=True)

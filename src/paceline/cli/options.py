@@ -91,6 +91,29 @@ def strict_int(_: Any, tokens: Sequence[Token]) -> int:
 
 Count = Annotated[int, Parameter(metavar="N", converter=strict_int)]
 
+RunOrStudy = Annotated[
+    Path,
+    Parameter(
+        name="DIR",
+        completer=completers.study_folders,
+        help="The folder of a run, or of a study such as runs/mnist-scaling.",
+    ),
+]
+PointName = Annotated[
+    str | None,
+    Parameter(
+        name="--point",
+        metavar="NAME",
+        help="Point of the study: its folder's name or the beginning of it; the widest where not given.",
+    ),
+]
+RunNumber = Annotated[
+    int | None,
+    Parameter(
+        name="--run", metavar="N", converter=strict_int, help="Run of the point; the median one where not given."
+    ),
+]
+
 
 def whole_numbers(option: str, text: str) -> tuple[int, ...]:
     """The numbers of a list such as `1,2,4`."""

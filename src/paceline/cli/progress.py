@@ -9,12 +9,14 @@ and then, so that a log shows that it moves and does not fill up.
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Self
 
 from paceline.cli.console import Console
 from paceline.cli.curve_watch import CurveWatch
+from paceline.cli.opening import print_opening
 from paceline.records.folder import StudyFolder
 from paceline.records.study import point_label
 from paceline.studies.events import (
@@ -26,6 +28,7 @@ from paceline.studies.events import (
     RunProgress,
     RunSkipped,
     RunStarted,
+    StudyLoaded,
     StudyStarted,
     StudyStopped,
 )
@@ -49,7 +52,8 @@ class StudyProgress:
         self._bar: Any = None
         self._vary: Collection[str] = ()
         self._classes: int | None = None
-        self._study: StudyFolder | None = None
+        self.folder: StudyFolder | None = None
+        """Of the study; None until it is loaded."""
         self._watch: CurveWatch | None = None
         self.finished = 0
         """Runs that are on the disk by now."""
@@ -57,9 +61,6 @@ class StudyProgress:
         """Runs that the study asks for; 0 until it is known."""
 
     def __enter__(self) -> Self:
-        if self._console.interactive:
-            self._bar = _bar(self._console)
-            self._bar.start()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -70,6 +71,10 @@ class StudyProgress:
         match event:
             case Note():
                 self._console.say(event.text)
+            case StudyLoaded():
+                self.folder = StudyFolder(event.folder)
+                print_opening(event.study, event.folder, self._console)
+                self._start_bar()
             case DataReady():
                 self._classes = event.prepared.dataset.classes
                 if event.prepared.note:
@@ -95,11 +100,25 @@ class StudyProgress:
             case StudyStopped():
                 self._end(event, "STOP", event.reason)
 
+    def interrupted(self, verb: str) -> int:
+        """Print which runs are finished and the command that continues; returns the exit code."""
+        if self.total and self.folder is not None and self.folder.study.is_file():
+            again = shlex.join(["paceline", verb, str(self.folder.study), "--out", str(self.folder.path)])
+            self._console.say(f"Interrupted: {self.finished} of {self.total} runs are kept. Go on with: {again}")
+        else:
+            self._console.say("Interrupted before the first run: nothing was changed.")
+        return 130
+
+    def _start_bar(self) -> None:
+        if self._console.interactive:
+            self._bar = _bar(self._console)
+            self._bar.start()
+
     def _begin(self, event: StudyStarted) -> None:
         from paceline.report.wording.choices import choice_lines
 
         self.total, self.finished, self._vary = event.total, event.finished, event.study.vary
-        self._study = StudyFolder(event.folder)
+        self.folder = StudyFolder(event.folder)
         for line in choice_lines((point_label(point, self._vary), point.chosen) for point in event.points):
             self._console.fact("Chosen", line)
         for index, text in enumerate(dict.fromkeys(event.placements)):
@@ -111,8 +130,8 @@ class StudyProgress:
 
     def _follow(self, event: RunStarted) -> None:
         """Look at the curves of this run from now on."""
-        if self._study is not None:
-            curves = self._study.run(event.run.point.point_id, event.run.number).curves
+        if self.folder is not None:
+            curves = self.folder.run(event.run.point.point_id, event.run.number).curves
             self._watch = CurveWatch(curves, event.classes or self._classes)
 
     def _warn(self, event: RunProgress | RunFinished, faults: list[str]) -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from paceline.app.report_files import FIGURES, FORMATS
 from paceline.cli import completers
 from paceline.cli.console import Console
 from paceline.cli.options import Json
-from paceline.cli.paper import FIGURES, FORMATS, checked_width, chosen, write_paper
-from paceline.errors import RequestError
 
 if TYPE_CHECKING:
-    from paceline.api import Results
+    from paceline.app import Results
 
 
 def report(
@@ -66,41 +64,22 @@ def report(
         paceline report runs/mnist-scaling --target 0.98 --json
         paceline report runs/mnist-scaling --format md,tex --figures pdf,svg
     """
-    from paceline.api import open_results
+    from paceline import app
 
-    formats, kinds = chosen("--format", format, FORMATS), chosen("--figures", figures, FIGURES) if figures else ()
-    width_mm = checked_width(width)
-    if target is not None and not 0 < target < 1:
-        raise RequestError(
-            f"A target of {target:g} cannot be reached, or asks for nothing.",
-            right="It is an accuracy as a fraction, above 0 and below 1.",
-            next=f"Say, for example: paceline report {folder} --target 0.98",
-        )
-    if margin is not None and not 0 < margin < 1:
-        raise RequestError(
-            f"A margin of {margin:g} calls nothing equal, or everything.",
-            right="It is a difference of accuracies as a fraction, above 0 and below 1: 0.005 is half a point.",
-            next=f"Say, for example: paceline report {folder} --margin 0.005",
-        )
-    found = open_results(folder.expanduser(), target=target, margin=margin)
-    files = write_paper(found, formats, kinds, width_mm)
-    console = Console.standard()
-    if kinds and not any(path.parent.name == "figures" for path in files):
-        console.status("WARN", "No figure was drawn: nothing was measured at two numbers of ranks.")
-    show(found, console, as_json=as_json, files=files)
+    found = app.report(folder, target=target, margin=margin, format=format, figures=figures or (), width_mm=width)
+    show(found, Console.standard(), as_json=as_json)
 
 
-def show(results: Results, console: Console, *, as_json: bool, files: Sequence[Path] = ()) -> None:
+def show(results: Results, console: Console, *, as_json: bool) -> None:
     """Print the closing block: table, verdict, findings, the report's path, other files and the next command."""
     from paceline.report.text import render
 
     for note in results.notes:
         console.status("WARN", note)
     if as_json:
-        view = results.to_dict()
-        console.json({**view, "files": [str(path) for path in files]} if files else view)
+        console.json(results.to_dict())
         return
     console.result(render(results.model, width=console.width, color=console.color))
     step = results.model.next_step
-    written = "".join(f"\nWrote   {path}" for path in files)
+    written = "".join(f"\nWrote   {path}" for path in results.files)
     console.result(f"\nReport  {results.report or 'not written'}{written}\nNext    {step.text}\n        {step.command}")

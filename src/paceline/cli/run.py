@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -15,13 +12,11 @@ from paceline.cli.console import Console
 from paceline.cli.follow import Follower
 from paceline.cli.options import Count, Force, Fresh, Json, Launcher, Out, Site, divided
 from paceline.cli.progress import StudyProgress
-from paceline.errors import RequestError, RunError
-from paceline.records.folder import RunFolder, StudyFolder
+from paceline.errors import RequestError
 from paceline.studies.events import Event, RunFailed, RunFinished, RunProgress, RunSkipped, RunStarted
 
 if TYPE_CHECKING:
-    from paceline.api import Results
-    from paceline.records.run import RunResult
+    from paceline.app.single_run import SingleRun
 
 
 def run(
@@ -58,28 +53,30 @@ def run(
         paceline run -n 2 -- train.py
         paceline run -n 4 --launcher mpi --threads 2 -- train.py --epochs 3 --lr 0.1
     """
-    from paceline import api
-    from paceline.cli.study import open_study
+    from paceline import app
 
     console = Console.standard()
     file, arguments = _command(script)
-    whole = api.load_script(
-        file, arguments, ranks=ranks, launcher=launcher, site=site, repeats=1, threads=threads, set=overrides
-    )
-    settings = replace(whole.study.run, ranks=whole.study.run.ranks[:1])  # none where hosts and ranks per host say it
-    loaded = replace(whole, study=replace(whole.study, run=settings, vary={}))
-    folder = Path(out).expanduser() if out is not None else _new_folder(loaded.study.name)
-    open_study(loaded, folder, console)
-    with ScriptProgress(console, folder, shown=not as_json) as progress:
+    with ScriptProgress(console, shown=not as_json) as progress:
         try:
-            results = api.run(loaded, folder, fresh=fresh, force=force, events=progress)
+            done = app.run(
+                file,
+                arguments,
+                ranks=ranks,
+                launcher=launcher,
+                site=site,
+                threads=threads,
+                set=overrides,
+                out=out,
+                fresh=fresh,
+                force=force,
+                events=progress,
+            )
         except KeyboardInterrupt:
             progress.stop()
             console.say("Interrupted: the run is lost, and begins anew when the same command is given again.")
             return 130
-    if progress.result is None:
-        raise _failure(results, progress.folder)
-    _show(results, progress.result, console, as_json=as_json)
+    _show(done, console, as_json=as_json)
     return 0
 
 
@@ -108,31 +105,16 @@ def _command(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     return (own[0], theirs) if own else (theirs[0], theirs[1:])
 
 
-def _new_folder(name: str) -> Path:
-    """A folder that is not there yet: two runs of a script are two runs."""
-    stem = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
-    folder, number = Path("runs") / stem, 1
-    while folder.exists():
-        number += 1
-        folder = Path("runs") / f"{stem}-{number}"
-    return folder
-
-
 class ScriptProgress(StudyProgress):
     """Shows what rank 0 prints, in place of how far a run has come."""
 
-    def __init__(self, console: Console, folder: Path, *, shown: bool) -> None:
+    def __init__(self, console: Console, *, shown: bool) -> None:
         super().__init__(console)
-        self._study_folder = StudyFolder(folder)
         self._shown = shown
         self._follower: Follower | None = None
-        self.folder: RunFolder | None = None
-        """Of the run; None until it is started."""
-        self.result: RunResult | None = None
-        """What the run came to; None until it is finished."""
 
-    def __enter__(self) -> Self:
-        return self  # without a bar: the script's own output has the terminal
+    def _start_bar(self) -> None:
+        """No bar: the script's own output has the terminal."""
 
     def __exit__(self, *error: object) -> None:
         self.stop()
@@ -145,55 +127,33 @@ class ScriptProgress(StudyProgress):
     def __call__(self, event: Event) -> None:
         match event:
             case RunStarted():
-                self.folder = self._study_folder.run(event.run.point.point_id, event.run.number)
-                self._follower = Follower(self.folder.rank_log(0), 0, self._copy)
+                assert self.folder is not None
+                log = self.folder.run(event.run.point.point_id, event.run.number).rank_log(0)
+                self._follower = Follower(log, 0, self._copy)
                 self._follower.start()
             case RunProgress():
                 return
             case RunFinished():
                 self.stop()
-                self.result = event.result
             case RunSkipped():
-                self.result = event.result
                 self._console.say("This run is finished already: --fresh runs the script again.")
             case RunFailed():
                 self.stop()
-                return  # told in the end
+                return  # the error at the end says it
         super().__call__(event)
 
     def _copy(self, text: str) -> None:
         self._console.copy(text, result=self._shown)
 
 
-def _failure(results: Results, folder: RunFolder | None) -> RunError:
-    """The error of a script that failed on some rank, with where to see what it did until then."""
-    what = "\n".join(results.failures.values()) or "The run was not finished."
-    if folder is None or not any(folder.spans.glob("*.arrows")):
-        again = "Put it right and give the same command again; what can be wrong here: paceline doctor"
-        return RunError(what, next=again)
-    return RunError(what, next=f"What it did until then: {shlex.join(['paceline', 'trace', str(folder.path)])}")
-
-
-def _show(results: Results, result: RunResult, console: Console, *, as_json: bool) -> None:
-    """Print what the run came to, on standard error: standard output is the script's, or one object's."""
-    from paceline.records.codec import plain
-    from paceline.report.text import findings_text, table_text
-
-    for note in results.notes:
+def _show(done: SingleRun, console: Console, *, as_json: bool) -> None:
+    """Print the result on standard error: standard output is the script's, or one object's."""
+    for note in done.results.notes:
         console.status("WARN", note)
     if as_json:
-        console.json({**results.to_dict(), "run": plain(result)})
+        console.json(done.to_dict())
         return
-    if result.found:
-        console.fact("Found", ", ".join(result.found))
-    for note in result.notes:
-        console.fact("Note", note)
-    ledger = results.model.brief_ledger
-    if ledger.rows:
-        console.say(f"\n{ledger.caption}\n{table_text(ledger, width=console.width)}".rstrip())
-    # That one run has no interval is what running once means.
-    told = [finding for finding in results.model.findings if finding.name != "few-repeats"]
-    if told:
-        console.say("\n" + findings_text(told, width=console.width).rstrip())
-    console.say(f"\nReport  {results.report or 'not written'}")
-    console.say(f"Next    {shlex.join(['paceline', 'trace', str(results.folder)])}")
+    if text := done.text(width=console.width):
+        console.say(text)
+    console.say(f"\nReport  {done.report or 'not written'}")
+    console.say(f"Next    {shlex.join(['paceline', 'trace', str(done.folder)])}")

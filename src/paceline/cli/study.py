@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -26,10 +25,9 @@ from paceline.cli.options import (
     words,
 )
 from paceline.errors import RequestError
-from paceline.units import bytes_text, count_text, counted, number_text
+from paceline.units import count_text, number_text
 
 if TYPE_CHECKING:
-    from paceline.cli.progress import StudyProgress
     from paceline.records.study import Study
     from paceline.studies.load import LoadedStudy
     from paceline.studies.preview import Preview, PreviewedPoint
@@ -97,16 +95,25 @@ def study(
         paceline study my-study.toml --strategy ddp,flat --budget 2 --dry-run
         paceline study --script train.py --ranks 1,2,4 -- --epochs 3
     """
-    from paceline import api
+    from paceline.app.study_execution import execute_study
+    from paceline.app.study_loading import load_either, study_folder
     from paceline.cli.progress import StudyProgress
     from paceline.cli.report import show
     from paceline.studies.budget import check_budget
 
     console = Console.standard()
     check_budget(budget)
-    loaded = _loaded(
-        [*([] if study is None else [study]), *arguments],
+    own, theirs = divided([*([] if study is None else [study]), *arguments])
+    if len(own) > 1:
+        raise RequestError(
+            f"There is nothing that {own[1]!r} could stand for here.",
+            right="Words after -- are those of a script, which --script names.",
+            next="See: paceline study --help",
+        )
+    loaded = load_either(
+        own[0] if own else None,
         script,
+        theirs,
         ranks=whole_numbers("--ranks", ranks) if ranks is not None else None,
         hosts=whole_numbers("--hosts", hosts) if hosts is not None else None,
         strategy=words(strategy),
@@ -116,79 +123,21 @@ def study(
         set=overrides,
         size=size,
     )
-    folder = api.study_folder(loaded, out)
+    folder = study_folder(loaded, out)
     if dry_run:
         return _show_preview(loaded, folder, console, budget, as_json=as_json)
-    open_study(loaded, folder, console)
     with StudyProgress(console) as progress:
         try:
-            results = api.run(loaded, folder, fresh=fresh, budget=budget, force=force, events=progress)
+            results = execute_study(loaded, folder, fresh=fresh, budget=budget, force=force, events=progress)
         except KeyboardInterrupt:
-            return interrupted("study", folder, progress, console)
+            return progress.interrupted("study")
     show(results, console, as_json=as_json)
     return 1 if results.failures or results.stopped else 0
 
 
-def _loaded(given: Sequence[str], script: str | None, **options: Any) -> LoadedStudy:
-    """The study that a command means: of a name or file, or of a script with what stands after `--`."""
-    from paceline import api
-
-    own, theirs = divided(given)
-    if script is not None:
-        if own:
-            raise RequestError(
-                f"{own[0]} and --script {script} are both given: a study is made of one of them.",
-                right="What belongs to the script comes after --.",
-                next="For example: paceline study --script train.py --ranks 1,2 -- --epochs 3",
-            )
-        if options.pop("size") is not None:
-            raise RequestError(
-                f"--size and --script {script} are both given: a script has one size.",
-                right="Two sizes are those of a study file that has [small].",
-                next="Give the script other words after --, or leave --size out.",
-            )
-        return api.load_script(script, theirs, **options)
-    if theirs or len(own) > 1:
-        raise RequestError(
-            f"There is nothing that {(*own[1:], *theirs)[0]!r} could stand for here.",
-            right="Words after -- are those of a script, which --script names.",
-            next="See: paceline study --help",
-        )
-    return api.load(*(own or ("mnist-scaling",)), **options)
-
-
-def open_study(loaded: LoadedStudy, folder: Path, console: Console) -> None:
-    """Print the opening block: version, machine, study, folder."""
-    from paceline import __version__
-    from paceline.launch.machine import this_machine
-    from paceline.records.sizes import size_text
-
-    here, study = this_machine(), loaded.study
-    gpus = f", {', '.join(here.gpus)}" if here.gpus else ""
-    console.say(f"Paceline {__version__}")
-    cores = counted(here.cores, "core")
-    console.fact("Machine", f"{here.host}: {cores}, {bytes_text(here.memory_bytes)}, {here.cpu}{gpus}")
-    console.fact("Study", f"{study.title or study.name}{f': {study.question}' if study.question else ''}")
-    if sized := size_text(study):
-        console.fact("Size", sized[0].upper() + sized[1:] + ".")
-    console.fact("Folder", str(folder))
-
-
-def interrupted(verb: str, folder: Path, progress: StudyProgress, console: Console) -> int:
-    """Print one line about what is kept and how to go on; comes back with the exit code."""
-    from paceline.records.folder import StudyFolder
-
-    file = StudyFolder(folder).study
-    if progress.total and file.is_file():
-        again = shlex.join(["paceline", verb, str(file), "--out", str(folder)])
-        console.say(f"Interrupted: {progress.finished} of {progress.total} runs are kept. Go on with: {again}")
-    else:
-        console.say("Interrupted before the first run: nothing was changed.")
-    return 130
-
-
 def _show_preview(loaded: LoadedStudy, folder: Path, console: Console, budget: float | None, *, as_json: bool) -> int:
     """Print what would be run; nothing is fetched or written, and no rank is started."""
+    from paceline.cli.opening import print_opening
     from paceline.records.codec import plain
     from paceline.report.wording.choices import choice_lines, choice_object
     from paceline.studies.preview import preview
@@ -198,7 +147,7 @@ def _show_preview(loaded: LoadedStudy, folder: Path, console: Console, budget: f
         points = [{**plain(point), "chosen": [*map(choice_object, point.chosen)]} for point in shown.points]
         console.json({"study": loaded.study.name, "folder": str(folder), "preview": plain(shown) | {"points": points}})
         return 0
-    open_study(loaded, folder, console)
+    print_opening(loaded.study, folder, console)
     for line in choice_lines((point.label, point.chosen) for point in shown.points):
         console.fact("Chosen", line)
     console.result(_preview_text(shown, budget))

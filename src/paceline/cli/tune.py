@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
@@ -14,9 +13,9 @@ from paceline.studies.events import Event, RunFinished, RunStarted
 from paceline.units import counted, duration_text
 
 if TYPE_CHECKING:
-    from paceline.api import Tuned
+    from paceline.app.lr_tuning import TunedRate
 
-app = App(
+verb = App(
     name="tune",
     usage="paceline tune lr [STUDY] [OPTIONS]",
     group_parameters="Options",
@@ -32,7 +31,7 @@ app = App(
 )
 
 
-@app.command(sort_key=1, usage="paceline tune lr [STUDY] [OPTIONS]")
+@verb.command(sort_key=1, usage="paceline tune lr [STUDY] [OPTIONS]")
 def lr(
     study: Source = "mnist-scaling",
     /,
@@ -66,39 +65,31 @@ def lr(
         paceline tune lr digits
         paceline tune lr my-study.toml --ranks 4 --from 1e-4 --to 10 --repeats 3
     """
-    from paceline import api
-    from paceline.cli.study import interrupted, open_study
+    from paceline import app
 
     console = Console.standard()
-    loaded = api.load(study, ranks=ranks, strategy=strategy, launcher=launcher, site=site, set=overrides)
-    folder = api.study_folder(loaded, out, prefix="tune-")
-
-    def command(changes: tuple[str, ...]) -> str:
-        """The study as it was given here, with the rate that was found: a later --set wins."""
-        given = [("--ranks", ranks), ("--strategy", strategy), ("--launcher", launcher), ("--site", site)]
-        words = [word for name, value in given if value is not None for word in (name, str(value))]
-        words += [word for change in (*(overrides or ()), *changes) for word in ("--set", change)]
-        return shlex.join(["paceline", "study", study, *words])
-
-    open_study(loaded, folder, console)
     with RangeProgress(console) as progress:
         try:
-            tuned = api.tune_lr(
-                loaded,
-                folder,
+            tuned = app.tune(
+                study,
+                ranks=ranks,
                 first=first,
                 last=last,
                 steps=steps,
                 repeats=repeats,
-                command=command,
+                strategy=strategy,
+                launcher=launcher,
+                site=site,
+                set=overrides,
+                out=out,
                 fresh=fresh,
                 force=force,
                 events=progress,
             )
         except KeyboardInterrupt:
-            return interrupted("tune lr", folder, progress, console)
-    _show(tuned, command(tuned.changes), console, as_json=as_json)
-    return 1 if tuned.failures or tuned.advice.lr is None else 0
+            return progress.interrupted("tune lr")
+    _show(tuned, console, as_json=as_json)
+    return 1 if tuned.failures or tuned.lr is None else 0
 
 
 class RangeProgress(StudyProgress):
@@ -115,22 +106,13 @@ class RangeProgress(StudyProgress):
         """Nothing is looked for in the curves of a range test."""
 
 
-def _show(tuned: Tuned, command: str, console: Console, *, as_json: bool) -> None:
-    from paceline.records.codec import plain
-    from paceline.report import lr_range
-    from paceline.report.text import table_text
-
-    advice, following = tuned.advice, command if tuned.changes else None
+def _show(tuned: TunedRate, console: Console, *, as_json: bool) -> None:
     if as_json:
-        page = None if tuned.page is None else str(tuned.page)
-        console.json({**plain(advice), "rule": lr_range.RULE, "page": page, "next": following})
+        console.json(tuned.to_dict())
         return
-    for curve in advice.curves[:3]:
-        console.result(lr_range.curve_text(curve, console.width - 30) + "\n")
-    console.result(table_text(lr_range.table(advice)))
-    console.result(f"\n{lr_range.sentence(advice)}\n{lr_range.RULE}")
-    for note in advice.notes:
+    console.result(tuned.text(width=console.width))
+    for note in tuned.advice.notes:
         console.status("WARN", note)
     console.result(f"\nCurves  {tuned.page or 'not written'}")
-    if following:
-        console.result(f"Next    {following}")
+    if tuned.command:
+        console.result(f"Next    {tuned.command}")

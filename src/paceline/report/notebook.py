@@ -115,6 +115,11 @@ def results_html(model: ReportModel, *, report: Path | None = None, notes: Seque
     return _card("results", model, main, above=above, remarks=[*model.remarks, *pressing], below=below)
 
 
+def text_card(text: str) -> str:
+    """Text of a fixed width, its lines as they are."""
+    return _card("fixed_width", text)
+
+
 def _card(macro: str, *values: object, **more: Any) -> str:
     """A white card, whatever the notebook's own colours are: plots and text have those of light paper."""
     return str(fragment("notebook", macro, *values, colours=colours(), figure_svg=figure_svg, **more))

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StudyLoaded:
+    """The study is read and checked; nothing is written or started yet."""
+
+    study: Study
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DataReady:
     """The data set is in the cache; `prepared.note` says where something else had to be taken."""
 
@@ -117,4 +125,15 @@ class Note:
     text: str
 
 
-Event = DataReady | StudyStarted | RunStarted | RunProgress | RunFinished | RunSkipped | RunFailed | StudyStopped | Note
+Event = (
+    StudyLoaded
+    | DataReady
+    | StudyStarted
+    | RunStarted
+    | RunProgress
+    | RunFinished
+    | RunSkipped
+    | RunFailed
+    | StudyStopped
+    | Note
+)

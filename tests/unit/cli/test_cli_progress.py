@@ -26,6 +26,7 @@ from paceline.studies.events import (
     RunProgress,
     RunSkipped,
     RunStarted,
+    StudyLoaded,
     StudyStarted,
     StudyStopped,
 )
@@ -191,7 +192,7 @@ def test_before_the_first_step_the_phase_is_shown(err: io.StringIO) -> None:
     assert lines(err) == ["[....] (3/10) 2 ranks, run 2: startup"]
 
 
-def test_on_a_terminal_a_bar_shows_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_a_bar_shows_the_time_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
 
@@ -201,6 +202,7 @@ def test_on_a_terminal_a_bar_shows_the_time_left(monkeypatch: pytest.MonkeyPatch
 
     err = Terminal()
     with StudyProgress(Console(io.StringIO(), err)) as progress:
+        progress(StudyLoaded(study=Study(name="s", train=TrainSettings(batch_global=8)), folder=tmp_path))
         progress(RunStarted(run=RUN, index=3, total=10, attempt=1))
         progress(progress_event(94))
         progress._bar.refresh()
@@ -226,7 +228,8 @@ def test_epochs_are_shown_as_they_come_and_once(tmp_path: Path, err: io.StringIO
     curves = StudyFolder(tmp_path).run(POINT.point_id, 2).curves
     curves.parent.mkdir(parents=True)
     curves.write_text(HEADER + FIRST + SECOND)  # of an earlier attempt
-    progress = EpochProgress(Console(io.StringIO(), err), tmp_path)
+    progress = EpochProgress(Console(io.StringIO(), err))
+    progress(StudyStarted(study=Study(name="s"), folder=tmp_path, points=(POINT,), placements=(), total=1, finished=0))
     progress(RunStarted(run=RUN, index=1, total=1, attempt=2))
     progress(progress_event(1))
     assert lines(err) == []
@@ -240,4 +243,4 @@ def test_epochs_are_shown_as_they_come_and_once(tmp_path: Path, err: io.StringIO
     progress(RunFinished(run=RUN, result=RESULT, index=1, total=1))
     shown = lines(err)
     assert shown[0] == "  epoch 2: loss 0.129, accuracy 96.1 %, validation accuracy 95.0 %, 3.00 s, 4,000 samples/s"
-    assert len(shown) == 2 and progress.result is RESULT
+    assert len(shown) == 2 and shown[1].startswith("[ OK ]")

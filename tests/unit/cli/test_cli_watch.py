@@ -11,7 +11,7 @@ import pytest
 
 from compared_studies import attached_run
 from finished_study import finished_study
-from paceline.cli import watch as verb
+from paceline.app import live_view as verb
 from paceline.cli.app import main
 from paceline.studies.lock import StudyLock
 

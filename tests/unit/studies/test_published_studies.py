@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import published_samples
-from paceline import api
+from paceline.app.study_loading import load
 from paceline.errors import StudyFileError
 from paceline.published.records import TIME
 from paceline.published.table_files import published_names, published_study
@@ -94,7 +94,7 @@ def test_both_sizes_expand(name: str, size: str) -> None:
 
 @pytest.mark.parametrize("name", published_samples.STUDIES)
 def test_small_is_what_is_run_where_nothing_is_said(name: str) -> None:
-    small, full = api.load(name).study, load_study(name, size="full").study
+    small, full = load(name).study, load_study(name, size="full").study
     assert small.size == "small" and small.full and small != full
     assert small.model.name == full.model.name or name == "cifar10-nodes-efficientnet"
     assert small.train.batch_per_rank == full.train.batch_per_rank
@@ -106,7 +106,7 @@ def test_small_is_what_is_run_where_nothing_is_said(name: str) -> None:
 @pytest.mark.parametrize("name", published_samples.STUDIES)
 def test_steps_of_a_small_point(name: str) -> None:
     """Two hundred over the repeats of a point, but where these would take more than ten minutes on two cores."""
-    study = api.load(name).study
+    study = load(name).study
     for point in expand(study, data_digest="d" * 64, model_digest=""):
         if point.ranks > 4 or point.data.train_samples is None:
             continue
@@ -126,7 +126,7 @@ def test_steps_of_a_small_point(name: str) -> None:
     ],
 )
 def test_a_larger_machine_runs_more_of_the_small_size(name: str, on_two: int, on_sixteen: int) -> None:
-    study = api.load(name).study
+    study = load(name).study
     points = expand(study, data_digest="d" * 64, model_digest="")
     held = {cores: sum(not beyond(study, point, cores) for point in points) for cores in (2, 16)}
     assert held == {2: on_two, 16: on_sixteen}

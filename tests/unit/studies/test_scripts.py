@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from instant_script import STEPS, InstantScripts, SampleLess, StepLess, Uneven, written
-from paceline import api
+from paceline.app.results import Results, open_results
 from paceline.errors import RequestError, StudyFileError
 from paceline.records.settings import DataSettings, ModelSettings, ScriptSettings, TrainSettings
 from paceline.records.study import Point, Study
@@ -49,13 +49,13 @@ def points(folder: Path, *overrides: str, script: str = "train.py", arguments: t
     return make_job(loaded, folder / "out", events=lambda event: None, launcher=InstantScripts()).points
 
 
-def run(folder: Path, launcher: InstantScripts, *overrides: str) -> api.Results:
+def run(folder: Path, launcher: InstantScripts, *overrides: str) -> Results:
     events: list[object] = []
     loaded = load_script(written(folder), ["--rounds", "3"], ["run.ranks=1,2", "run.repeats=1", *overrides])
     done = execute(loaded, folder / "out", launcher=launcher, events=events.append)
     assert (done.failures, done.prepared) == ({}, None)
     assert not any(isinstance(event, DataReady) for event in events)
-    return api.open_results(folder / "out")
+    return open_results(folder / "out")
 
 
 def test_a_script_of_a_study_file_leaves_the_rest_to_the_script(tmp_path: Path) -> None:

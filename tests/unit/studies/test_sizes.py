@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.api import load, study_folder
+from paceline.app.study_loading import load, study_folder
 from paceline.errors import StudyFileError
 from paceline.records.sizes import size_text
 from paceline.studies.load import load_study

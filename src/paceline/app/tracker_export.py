@@ -1,12 +1,13 @@
-"""`paceline export DIR --format tensorboard` or `mlflow`: runs, not traces, for the programs that compare them."""
+"""Runs, not traces, for TensorBoard and MLflow, the programs that compare them."""
 
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from paceline.cli.console import Console
+from paceline.app.shown import NOTEBOOK_WIDTH, ShownText
 from paceline.errors import FolderError, RequestError
 from paceline.records.folder import RunFolder, StudyFolder
 from paceline.units import counted
@@ -19,30 +20,44 @@ TRACKERS = {"tensorboard": "tensorboard", "mlflow": "mlruns"}
 """Format -> the folder that its files go into where --out does not name one."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TrackedExport(ShownText):
+    """The finished runs of a study, as a tracker of experiments keeps them."""
+
+    folder: str
+    format: str
+    target: Path
+    study: str
+    runs: tuple[str, ...]
+    """What the tracker calls each run."""
+    chosen: str = ""
+    problems: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        return f"{self.format}, {self.target}"
+
+    def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
+        """What was written, and how to see it."""
+        opening = _opening(self.format, self.target)
+        return f"Wrote {counted(len(self.runs), 'run')} of {self.study} into {self.target}.\n{opening}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object of `--json`."""
+        return {"folder": self.folder, "format": self.format, "out": str(self.target), "runs": list(self.runs)}
+
+
 def export_runs(
-    folder: Path,
-    format: str,
-    out: Path | None,
-    point: str | None,
-    run: int | None,
-    console: Console,
-    *,
-    force: bool,
-    as_json: bool,
-) -> None:
+    folder: Path, format: str, out: Path | None, point: str | None, run: int | None, *, force: bool
+) -> TrackedExport:
     """Write every finished run of a study, or those of one point, or one run, for a tracker of experiments."""
-    found = _chosen(folder.expanduser(), point, run)
-    target = (out or Path(TRACKERS[format])).expanduser()
+    found = _chosen(folder, point, run)
+    target = out or Path(TRACKERS[format])
     if target.exists() and not target.is_dir():
         raise FolderError(f"{target} is a file.", right="Runs go into a folder.", next="Choose one with --out DIR.")
     write = _to_tensorboard if format == "tensorboard" else _to_mlflow
     names = write(target, found, force=force)
-    if as_json:
-        console.json({"folder": str(folder), "format": format, "out": str(target), "runs": names})
-        return
-    console.result(
-        f"Wrote {counted(len(found), 'run')} of {found[0][0].study} into {target}.\n{_opening(format, target)}"
-    )
+    return TrackedExport(folder=str(folder), format=format, target=target, study=found[0][0].study, runs=tuple(names))
 
 
 def _chosen(folder: Path, point: str | None, number: int | None) -> list[tuple[TrackedRun, RunFolder]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from paceline.cli import site
+from paceline.app import site_checks as site
 from paceline.cli.app import main
 from paceline.records.settings import LaunchSettings
 

@@ -1,45 +1,18 @@
-"""Which run a verb is about: the folder of one, or one of a study's, chosen or the median of its widest point."""
+"""Which run is meant by a folder: the run itself, or of a study the named one, or the median of its widest point."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-
-from paceline.cli import completers
-from paceline.cli.options import strict_int
 from paceline.errors import FolderError, RequestError, StorageError
 from paceline.records.folder import RunFolder, StudyFolder
 
 if TYPE_CHECKING:
     from paceline.records.anatomy import RunTrace
     from paceline.records.run import RunResult
-
-Folder = Annotated[
-    Path,
-    Parameter(
-        name="DIR",
-        completer=completers.study_folders,
-        help="The folder of a run, or of a study such as runs/mnist-scaling.",
-    ),
-]
-PointName = Annotated[
-    str | None,
-    Parameter(
-        name="--point",
-        metavar="NAME",
-        help="Point of the study: its folder's name or the beginning of it; the widest where not given.",
-    ),
-]
-RunNumber = Annotated[
-    int | None,
-    Parameter(
-        name="--run", metavar="N", converter=strict_int, help="Run of the point; the median one where not given."
-    ),
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +28,11 @@ class _Traced:
     """None where it is not finished."""
 
 
-def read_chosen(folder: Path, point: str | None, run: int | None, say: Callable[[str], None]) -> RunTrace:
-    """The spans of the run that was asked for; what was chosen for the user is said."""
+def read_chosen(folder: Path, point: str | None, run: int | None) -> tuple[RunTrace, str]:
+    """The spans of the run that was asked for, and which was chosen where none was named; empty where one was."""
     from paceline.records.run_trace import read_run
 
-    chosen = chosen_run(folder.expanduser(), point, run, say)
+    chosen, why = chosen_run(folder.expanduser(), point, run)
     found = read_run(chosen)
     if not found.traces:
         raise StorageError(
@@ -67,18 +40,18 @@ def read_chosen(folder: Path, point: str | None, run: int | None, say: Callable[
             right="\n".join(found.problems),
             next="paceline run and paceline study make such folders.",
         )
-    return found
+    return found, why
 
 
-def chosen_run(folder: Path, point: str | None, run: int | None, say: Callable[[str], None]) -> RunFolder:
-    """The folder of the run that was asked for; FolderError or RequestError where there is none."""
+def chosen_run(folder: Path, point: str | None, run: int | None) -> tuple[RunFolder, str]:
+    """The folder of the run that was asked for, and why it was taken; an error where there is none."""
     if RunFolder(folder).spans.is_dir():
         if point is not None or run is not None:
             raise RequestError(
                 f"{folder} is the folder of one run: --point and --run choose among those of a study.",
                 next=f"paceline trace {folder}",
             )
-        return RunFolder(folder)
+        return RunFolder(folder), ""
     if not StudyFolder(folder).study.is_file():
         what = f"{folder} is neither the folder of a run nor that of a study."
         raise FolderError(
@@ -88,9 +61,8 @@ def chosen_run(folder: Path, point: str | None, run: int | None, say: Callable[[
         )
     runs = _traced(folder)
     found = _of_run(_of_point(runs, point), run)
-    if point is None or run is None:
-        say(_choice(found, runs, median=run is None))
-    return found.folder
+    named = point is not None and run is not None
+    return found.folder, "" if named else _choice(found, runs, median=run is None)
 
 
 def _traced(folder: Path) -> list[_Traced]:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from paceline import catalog
-from paceline.cli.health import Check
+from paceline.app.machine_checks import Check
 from paceline.errors import PacelineError
 from paceline.launch.base import Launcher
 from paceline.launch.child import python
@@ -121,7 +121,7 @@ def _interface(name: str, *, elsewhere: bool) -> Check:
 
 
 def _agent(settings: LaunchSettings) -> Check:
-    from paceline.cli.starters import found
+    from paceline.app.launcher_checks import found
 
     program = found(settings.agent[0])
     words = " ".join(settings.agent)
@@ -132,7 +132,7 @@ def _agent(settings: LaunchSettings) -> Check:
 
 
 def _partition(asked: str) -> Iterator[Check]:
-    from paceline.cli.starters import ANSWER_S, Asked, slurm_partitions
+    from paceline.app.launcher_checks import ANSWER_S, Asked, slurm_partitions
 
     said = Asked("sinfo", "--noheader", "--format=%R").answer(time.monotonic() + 10 * ANSWER_S)
     known = slurm_partitions(said)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from light_launch import wait_for
-from paceline.cli import health
+from paceline.app import machine_checks as health
 
 TORCH: dict[str, Any] = {
     "version": "2.13.0",

@@ -1,4 +1,4 @@
-"""The files of `paceline report --format ... --figures ...`: what is written, where, and what cannot be asked for.
+"""`paceline.report`: the tables and the report of a study from its folder, and files for a paper.
 
 report.md   report.tex, report-body.tex   tables/NAME.csv   figures/NAME.svg and its caption, figures/NAME.txt
 """
@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from paceline.app.results import Results, open_results
 from paceline.errors import FolderError, RequestError
 
 if TYPE_CHECKING:
-    from paceline.api import Results
     from paceline.records.folder import StudyFolder
     from paceline.report.paper.content import Paper
 
@@ -23,11 +24,53 @@ _INCLUDED = {"md": ("svg", "png"), "tex": ("pdf", "png")}
 """Figures that a format can show, the better first."""
 
 
-def chosen(option: str, text: str, known: Sequence[str]) -> tuple[str, ...]:
+def report(
+    folder: str | Path,
+    *,
+    target: float | None = None,
+    margin: float | None = None,
+    format: str | Sequence[str] = "html",
+    figures: str | Sequence[str] = (),
+    width_mm: float = 85.0,
+) -> Results:
+    """Rebuild results.csv, results.parquet and report.html of a study folder, and write files for a paper.
+
+    `target` is the validation accuracy that times are asked for, and accuracies that differ by less than `margin` may
+    be called equal; both are fractions. `format` is html, md, tex or csv, or several; `figures` is svg, pdf or png, or
+    several: the scaling plots, `width_mm` millimetres wide. A study that still runs is reported as far as it is.
+    """
+    formats, kinds = _names("--format", format, FORMATS), _names("--figures", figures, FIGURES)
+    _check_width(width_mm)
+    _check_accuracies(folder, target, margin)
+    found = open_results(folder, target=target, margin=margin)
+    files = _write(found, formats, kinds, width_mm)
+    notes = found.notes
+    if kinds and not any(path.parent.name == "figures" for path in files):
+        notes = (*notes, "No figure was drawn: nothing was measured at two numbers of ranks.")
+    return replace(found, files=tuple(files), notes=notes)
+
+
+def _check_accuracies(folder: str | Path, target: float | None, margin: float | None) -> None:
+    if target is not None and not 0 < target < 1:
+        raise RequestError(
+            f"A target of {target:g} cannot be reached, or asks for nothing.",
+            right="It is an accuracy as a fraction, above 0 and below 1.",
+            next=f"Say, for example: paceline report {folder} --target 0.98",
+        )
+    if margin is not None and not 0 < margin < 1:
+        raise RequestError(
+            f"A margin of {margin:g} calls nothing equal, or everything.",
+            right="It is a difference of accuracies as a fraction, above 0 and below 1: 0.005 is half a point.",
+            next=f"Say, for example: paceline report {folder} --margin 0.005",
+        )
+
+
+def _names(option: str, asked: str | Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
     """The names of a list such as `md,tex`, each once; RequestError for any that is not known."""
     from paceline.catalog import nearest
 
-    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    parts = asked.split(",") if isinstance(asked, str) else asked
+    names = tuple(dict.fromkeys(part.strip() for part in parts))
     for name in names:
         if name not in known:
             near = nearest(name, list(known))
@@ -40,18 +83,17 @@ def chosen(option: str, text: str, known: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def checked_width(width_mm: float) -> float:
-    """The width of figures; RequestError where no page or no text would have it."""
+def _check_width(width_mm: float) -> None:
+    """Raise RequestError for a width that no page or no text would have."""
     if not 60 <= width_mm <= 400:
         raise RequestError(
             f"A figure {width_mm:g} mm wide cannot be read, or fits on no page.",
             right="From 60 to 400 mm: a column has about 85, a page of text about 175.",
             next="Say, for example: --width 175",
         )
-    return width_mm
 
 
-def write_paper(found: Results, formats: Sequence[str], figures: Sequence[str], width_mm: float) -> list[Path]:
+def _write(found: Results, formats: Sequence[str], figures: Sequence[str], width_mm: float) -> list[Path]:
     """Write what was asked for into the study's folder; comes back with the files, in the order of writing."""
     from paceline.analyze.study.step_time import step_times
     from paceline.records.codec import write_atomically

@@ -194,7 +194,7 @@ def _data_sets() -> Check:
 
 def _launchers() -> Check:
     """The ways to start ranks, a line each. One that is missing is no fault: a study names the one that it needs."""
-    from paceline.cli.starters import starters
+    from paceline.app.launcher_checks import starters
 
     there = starters()
     lines = [

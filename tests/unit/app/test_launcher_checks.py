@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from paceline import catalog
-from paceline.cli.starters import Asked, Starter, starters
+from paceline.app.launcher_checks import Asked, Starter, starters
 
 
 def program(folder: Path, name: str, text: str) -> Path:
@@ -79,7 +79,7 @@ def test_a_program_that_is_given_up_on_is_ended() -> None:
 
 def test_nothing_heavy_is_loaded() -> None:
     code = (
-        "import sys; from paceline.cli.starters import starters; starters(answer_s=30); "
+        "import sys; from paceline.app.launcher_checks import starters; starters(answer_s=30); "
         "print([name for name in ('torch', 'ray', 'mpi4py') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)

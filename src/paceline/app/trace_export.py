@@ -1,0 +1,179 @@
+"""`paceline.export`: a run's trace, or a study's runs, in a format that other programs read."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from paceline.app.run_choice import read_chosen
+from paceline.app.shown import NOTEBOOK_WIDTH, ShownText
+from paceline.app.tracker_export import TRACKERS, TrackedExport, export_runs
+from paceline.errors import FolderError, RequestError
+from paceline.units import bytes_text, counted
+
+if TYPE_CHECKING:
+    from paceline.records.anatomy import RunTrace
+
+Writer = Callable[[BinaryIO], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """What a format's file is called, and how to open it."""
+
+    name: str
+    opening: str
+
+
+FORMATS = {
+    "chrome": _Format("trace.json.gz", "Open it with ui.perfetto.dev or chrome://tracing: nothing leaves the browser."),
+    "parquet": _Format("spans.parquet", "Open it with: pyarrow.parquet.read_table(FILE), pandas, polars or DuckDB."),
+    "csv": _Format("spans.csv", "Open it with any program that reads tables."),
+    "chakra": _Format("chakra", "Give its files to a simulator that reads Chakra traces, such as ASTRA-sim."),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TraceExport(ShownText):
+    """The files of one run's trace."""
+
+    folder: str
+    """Of the run."""
+    format: str
+    target: Path
+    files: tuple[Path, ...]
+    spans: int
+    ranks: int
+    problems: tuple[str, ...]
+    """What of the trace could not be read, in sentences."""
+    chosen: str
+    """Which run was taken, and why; empty where it was named."""
+
+    @property
+    def headline(self) -> str:
+        return f"{self.format}, {self.target}"
+
+    def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
+        """What was written, and how to open it."""
+        size = sum(path.stat().st_size for path in self.files)
+        what = f"{counted(self.spans, 'span')} of {counted(self.ranks, 'rank')}, {bytes_text(size)}"
+        return f"Wrote {self.target} ({what}).\n{FORMATS[self.format].opening}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object of `--json`."""
+        names = [str(path) for path in self.files]
+        return {
+            "folder": self.folder,
+            "format": self.format,
+            "files": names,
+            "spans": self.spans,
+            "problems": self.problems,
+        }
+
+
+def export(
+    folder: str | Path,
+    format: str,
+    *,
+    out: str | Path | None = None,
+    point: str | None = None,
+    run: int | None = None,
+    force: bool = False,
+) -> TraceExport | TrackedExport:
+    """Write the trace of one run, or every finished run, in a format that other programs read.
+
+    `format` is chrome, parquet, csv or chakra for a trace, tensorboard or mlflow for runs. `out` is the file or folder
+    to write. `point` and `run` choose among the runs of a study. What is there already is kept unless `force`.
+    """
+    from paceline.records.codec import whole_file
+
+    target = None if out is None else Path(out).expanduser()
+    if format in TRACKERS:
+        return export_runs(Path(folder).expanduser(), format, target, point, run, force=force)
+    if format not in FORMATS:
+        raise _unknown(format)
+    target = _target(format, target)
+    read, chosen = read_chosen(Path(folder), point, run)
+    # As the readers of Chakra traces expect them: trace.0.et, trace.1.et, ...
+    files = [target / f"trace.{each.rank}.et" for each in read.traces] if format == "chakra" else [target]
+    if not force:
+        _refuse_existing(files)
+    for path, write in zip(files, _writers(format, read), strict=True):
+        with whole_file(path) as file:
+            _write(write, file, compressed=format in ("chrome", "csv") and path.suffix == ".gz")
+    return TraceExport(
+        folder=read.name,
+        format=format,
+        target=target,
+        files=tuple(files),
+        spans=sum(map(len, read.traces)),
+        ranks=len(read.traces),
+        problems=tuple(read.problems),
+        chosen=chosen,
+    )
+
+
+def _target(format: str, out: Path | None) -> Path:
+    """The file to write, or the folder of a Chakra trace."""
+    target = out or Path(FORMATS[format].name)
+    if format != "chakra":
+        return target / FORMATS[format].name if target.is_dir() else target
+    if target.exists() and not target.is_dir():
+        raise FolderError(
+            f"{target} is a file.",
+            right="A Chakra trace is a folder of files, one for each rank.",
+            next="Choose a folder with --out DIR.",
+        )
+    return target
+
+
+def _writers(format: str, run: RunTrace) -> list[Writer]:
+    """What writes each of the files."""
+    from paceline.analyze.views.graph import graphs
+    from paceline.analyze.views.tracks import tracks
+    from paceline.report.export.chakra import write_chakra
+    from paceline.report.export.chrome import write_chrome
+    from paceline.report.export.tables import write_csv, write_parquet
+
+    if format == "chakra":
+        return [partial(write_chakra, run, graph) for graph in graphs(run)]
+    if format == "chrome":
+        return [partial(write_chrome, run, tracks(run))]
+    return [partial(write_parquet if format == "parquet" else write_csv, tracks(run))]
+
+
+def _write(write: Writer, file: BinaryIO, *, compressed: bool) -> None:
+    if not compressed:
+        write(file)
+        return
+    # Without a time in it the same trace is the same file.
+    with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=6) as packed:
+        write(packed)  # pyright: ignore[reportArgumentType]
+
+
+def _refuse_existing(files: list[Path]) -> None:
+    there = [path for path in files if path.exists() or path.is_symlink()]
+    if there:
+        more = f" and {counted(len(there) - 1, 'other')}" if len(there) > 1 else ""
+        raise FolderError(
+            f"{there[0]}{more} is there already.",
+            right="An export replaces nothing unless it is told to.",
+            next="Choose another place with --out PATH, or replace it with --force.",
+        )
+
+
+def _unknown(format: str) -> RequestError:
+    from paceline.catalog import nearest
+
+    formats = [*FORMATS, *TRACKERS]
+    near = nearest(format, formats)
+    hint = f" Did you mean {near!r}?" if near else ""
+    return RequestError(
+        f"There is no format called {format!r}.{hint}",
+        right=f"Formats: {', '.join(formats)}.",
+        next="See: paceline export --help",
+    )

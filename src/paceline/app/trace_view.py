@@ -1,0 +1,113 @@
+"""`paceline.trace`: where the time of one run went, rank by rank and message by message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paceline.app.run_choice import read_chosen
+from paceline.app.shown import NOTEBOOK_WIDTH, ShownText
+from paceline.errors import RequestError
+from paceline.units import counted
+
+if TYPE_CHECKING:
+    from paceline.records.anatomy import Anatomy, RunTrace
+    from paceline.records.counters import CpuTimes
+    from paceline.records.suspects import Suspect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TraceView(ShownText):
+    """What the traces of one run show."""
+
+    run: RunTrace
+    """The spans of every rank, on one time line."""
+    summary: Anatomy
+    explained: dict[str, float]
+    """How much of the lost efficiency each factor explains, as a fraction."""
+    causes: tuple[Suspect, ...]
+    """What made the run slow, the largest cause first."""
+    cpu: CpuTimes | None
+    """What its processes used; None where it was not measured."""
+    chosen: str
+    """Which run was taken, and why; empty where it was named."""
+    top: int = 10
+    """Rows of a table that may have very many."""
+    whole_matrix: bool = False
+
+    @property
+    def headline(self) -> str:
+        return f"{self.run.name}, {counted(len(self.run.traces), 'rank')}"
+
+    def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
+        """Ledger, efficiency tree, messages, stragglers and critical path as tables."""
+        from paceline.report.trace_text import render
+
+        return render(
+            self.run,
+            self.summary,
+            self.explained,
+            cpu=self.cpu,
+            suspects=self.causes,
+            top=self.top,
+            whole_matrix=self.whole_matrix,
+            width=width,
+            color=color,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object of `--json`."""
+        from paceline.records.codec import plain
+
+        return {
+            "folder": self.run.name,
+            "hosts": self.run.hosts,
+            "explained": self.explained,
+            **plain(self.summary),
+            "suspects": [plain(each) for each in self.causes],
+            "cpu": plain(self.cpu) if self.cpu else None,
+        }
+
+
+def trace(
+    folder: str | Path, *, point: str | None = None, run: int | None = None, top: int = 10, matrix: bool = False
+) -> TraceView:
+    """Where the time of one run went: `folder` is that of a run, or of a study.
+
+    Of a study it is the median run of the point with the most ranks, where `point` and `run` do not name another.
+    `top` limits the rows of long tables, `matrix` shows all pairs of ranks, however many. A run that was killed is
+    read as far as it got.
+    """
+    from paceline.analyze.run.anatomy import dissect
+    from paceline.analyze.run.cpu_time import cpu_times
+    from paceline.analyze.run.efficiencies import explained
+    from paceline.analyze.run.suspects import suspects
+    from paceline.records.counters_of_run import read_counters
+    from paceline.records.folder import RunFolder
+
+    if top < 1:
+        raise RequestError(
+            f"--top {top} leaves nothing to show.", right="For example: --top 20", next="See: paceline trace --help"
+        )
+    read, chosen = read_chosen(Path(folder), point, run)
+    dissected = dissect(read)
+    tree = dissected.anatomy.efficiencies
+    counters = read_counters(RunFolder(Path(read.name)))
+    cpu = cpu_times(
+        counters,
+        ranks=read.ranks,
+        started_at_ns=read.started_at_ns,
+        ended_at_ns=read.ended_at_ns,
+        lines=dissected.lines,
+    )
+    return TraceView(
+        run=read,
+        summary=dissected.anatomy,
+        explained=dict(explained(tree)) if tree else {},
+        causes=suspects(read, dissected, counters),
+        cpu=cpu,
+        chosen=chosen,
+        top=top,
+        whole_matrix=matrix,
+    )
