@@ -15,6 +15,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
 
 from paceline import catalog
+from paceline.records.layout import DATA, Layout, data_parallel
 from paceline.records.settings import (
     AugmentSettings,
     DataSettings,
@@ -110,6 +111,11 @@ class Point:
     """What its recipe chose and why, in words: `train` has it already, so it is no part of the point's name."""
 
     @property
+    def layout(self) -> Layout:
+        """The mesh of its ranks: all of them along the data axis, unless its strategy says otherwise."""
+        return data_parallel(self.ranks)
+
+    @property
     def servers(self) -> int:
         """Processes that hold parameters and do not train."""
         return self.options.get("servers", 0)
@@ -162,7 +168,7 @@ class Point:
         if self.train.batch_global is not None:
             return self.train.batch_global
         assert self.train.batch_per_rank is not None
-        return self.train.batch_per_rank * self.ranks
+        return self.train.batch_per_rank * self.layout.size(DATA)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

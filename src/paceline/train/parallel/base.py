@@ -1,22 +1,26 @@
 """The contract of a strategy: turn each rank's gradients into the same update everywhere.
 
-The loop gives every strategy a loss that is the *sum* over this rank's samples, divided by the
-samples of all ranks in this step. So gradients are to be *summed* over ranks, which weights
-uneven batches rightly, and a rank without samples contributes zeros.
+The loss of a rank is the *sum* over its samples, divided by the samples of all ranks in this step. So gradients are to
+be *summed* along the data axis of the layout, which weights uneven batches correctly, and a rank without samples
+contributes zeros.
 
+    layout(point)     the mesh of ranks that it trains on: one axis, `data`, unless it says otherwise
     module            what the forward pass is called on
-    loss_factor       what the loop multiplies that loss with (a strategy that averages wants `size`)
-    peers             how ranks agree on anything but gradients: sums of losses, a barrier
+    loss_factor       what the loss is multiplied with (a strategy that averages wants the size of the data axis)
+    peers             how ranks along the data axis agree on anything but gradients: sums of losses and counts
+    everyone          how all ranks agree: values of rank 0, a barrier
     restored()        called when model and optimizer were read from a checkpoint, on every rank
     warm_up(pass)     called once per process life, before the first step: whatever settles only
                       after a first step (as DDP's buckets do) settles here, so that a resumed run
                       repeats the bits of one that was never interrupted
     before_forward()  called before every forward pass: takes over rank 0's buffers
+    forward_backward(batch, objective)
+                      loss and gradients of a batch, or of a part of one: a pipeline has its own
     exchange()        called after backward: sends gradients on their way and brings what comes of them
     update()          the optimizer's step, wherever it is taken
     clear()           called after it: forget the gradients
     settle()          called on all ranks before anyone looks at the model (evaluation, checkpoint, the
-                      end): then parameters are equal on all ranks, and rank 0's optimizer holds the run's state
+                      end): then parameters are equal on all replicas, and rank 0's optimizer holds the run's state
     leave()           called on all ranks after a good end: whoever serves them may go
 
 Ranks start from rank 0's parameters and buffers. A strategy is made of (model, optimizer, crew).
@@ -24,8 +28,8 @@ Ranks start from rank 0's parameters and buffers. A strategy is made of (model, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
@@ -34,7 +38,10 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from paceline.probe.recorder import Recorder
+from paceline.records.layout import DATA, Layout
 from paceline.records.study import Point
+from paceline.train.batches import Batch
+from paceline.train.objective import Objective
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,25 +49,36 @@ class Crew:
     """Who takes part in a run, as one of its ranks sees it."""
 
     rank: int
-    size: int
-    """Ranks that train: servers and the coordinator are not among them."""
+    layout: Layout
+    """The ranks that train: servers and the coordinator are not among them."""
     point: Point
     recorder: Recorder
+    groups: Mapping[str, dist.ProcessGroup] = field(default_factory=dict)
+    """This rank's process group along each axis; empty where there is one axis."""
+
+    @property
+    def size(self) -> int:
+        """The number of ranks that train."""
+        return self.layout.ranks
+
+    def group(self, axis: str) -> dist.ProcessGroup | None:
+        """The process group of this rank along an axis; None for that of all processes."""
+        return self.groups.get(axis)
 
 
 class Peers(Protocol):
-    """How the ranks of a run agree on what is not a gradient; every call is made on all of them."""
+    """How ranks agree on what is not a gradient; every call is made on all of them."""
 
     def sum(self, tensor: torch.Tensor) -> None:
         """Add up over ranks, in place."""
         ...
 
     def gather(self, tensor: torch.Tensor) -> torch.Tensor:
-        """One row per rank: to be used on rank 0, where all rows are filled."""
+        """One row per rank, in order: to be used on the first of them, where all rows are filled."""
         ...
 
     def tell(self, tensor: torch.Tensor) -> None:
-        """Take over rank 0's values, in place."""
+        """Take over the values of the first rank, in place."""
         ...
 
     def barrier(self) -> None:
@@ -74,12 +92,20 @@ class Strategy(Protocol):
     module: nn.Module
     loss_factor: float
     peers: Peers
+    everyone: Peers
+
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, crew: Crew) -> None: ...
+
+    @staticmethod
+    def layout(point: Point) -> Layout: ...
 
     def restored(self) -> None: ...
 
     def warm_up(self, forward_backward: Callable[[], None]) -> None: ...
 
     def before_forward(self) -> None: ...
+
+    def forward_backward(self, batch: Batch, objective: Objective) -> torch.Tensor: ...
 
     def exchange(self) -> None: ...
 
@@ -99,12 +125,18 @@ class Synchronous:
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, crew: Crew) -> None:
         self.module = model
-        self.peers: Peers = Collective(crew.recorder)
+        self.everyone: Peers = Collective(crew.recorder)
+        self.peers: Peers = Collective(crew.recorder, crew.group(DATA), self._source(crew))
         self._model = model
         self._optimizer = optimizer
         self._crew = crew
         self._recorder = crew.recorder
         self._buffers = moving_buffers(model)
+
+    @staticmethod
+    def layout(point: Point) -> Layout:
+        """All ranks along the data axis."""
+        return point.layout
 
     def restored(self) -> None:
         """Every rank has read the same checkpoint."""
@@ -113,10 +145,20 @@ class Synchronous:
         """Nothing settles later than here."""
 
     def before_forward(self) -> None:
-        """Take over rank 0's buffers: batch-norm statistics, which gradients do not carry."""
+        """Take over the buffers of data index 0: batch-norm statistics, which gradients do not carry."""
         if self._buffers:
             with self._recorder.span("communicate"):
-                broadcast(self._buffers)
+                broadcast(self._buffers, self._crew.group(DATA), self._source(self._crew))
+
+    def forward_backward(self, batch: Batch, objective: Objective) -> torch.Tensor:
+        """Add the gradients of a batch, or of a part of one, to what is there; the sum of its losses."""
+        with self._recorder.span("forward"):
+            scores = self.module(batch.inputs)
+            loss_sum = objective.loss_sum(scores, batch)
+            objective.count(scores.detach(), loss_sum.detach(), batch)
+        with self._recorder.span("backward"):
+            (loss_sum * (self.loss_factor / batch.samples_global)).backward()
+        return loss_sum.detach()
 
     def exchange(self) -> None:
         """Make gradients equal on all ranks."""
@@ -135,6 +177,11 @@ class Synchronous:
     def leave(self) -> None:
         """Nobody waits for a word."""
 
+    @staticmethod
+    def _source(crew: Crew) -> int:
+        """The rank with data index 0 among those along the data axis."""
+        return crew.layout.group(crew.rank, DATA)[0]
+
 
 class Alone(Synchronous):
     """One rank: nothing to exchange, under whatever strategy the study names."""
@@ -142,6 +189,7 @@ class Alone(Synchronous):
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, crew: Crew) -> None:
         super().__init__(model, optimizer, crew)
         self.peers: Peers = Nobody()
+        self.everyone: Peers = self.peers
 
     def before_forward(self) -> None:
         pass
@@ -151,26 +199,28 @@ class Alone(Synchronous):
 
 
 class Collective:
-    """Ranks that agree through collectives of the process group that they all are in."""
+    """Ranks that agree through collectives of a process group: that of all processes where none is named."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, group: dist.ProcessGroup | None = None, first: int = 0) -> None:
         self._recorder = recorder
+        self._group = group
+        self._first = first
 
     def sum(self, tensor: torch.Tensor) -> None:
         with self._recorder.span("communicate"):
-            dist.all_reduce(tensor)
+            dist.all_reduce(tensor, group=self._group)
 
     def gather(self, tensor: torch.Tensor) -> torch.Tensor:
-        parts = [torch.empty_like(tensor) for _ in range(dist.get_world_size())]
+        parts = [torch.empty_like(tensor) for _ in range(dist.get_world_size(self._group))]
         with self._recorder.span("communicate"):
-            dist.all_gather(parts, tensor)
+            dist.all_gather(parts, tensor, group=self._group)
         return torch.stack(parts)
 
     def tell(self, tensor: torch.Tensor) -> None:
-        dist.broadcast(tensor, src=0)
+        dist.broadcast(tensor, src=self._first, group=self._group)
 
     def barrier(self) -> None:
-        dist.barrier()
+        dist.barrier(group=self._group)
 
 
 class Nobody:
@@ -190,13 +240,13 @@ class Nobody:
 
 
 @torch.no_grad()
-def broadcast(tensors: Iterable[torch.Tensor]) -> None:
-    """Take over rank 0's values, in place."""
+def broadcast(tensors: Iterable[torch.Tensor], group: dist.ProcessGroup | None = None, source: int = 0) -> None:
+    """Take over the values of one rank of a group, in place; of rank 0 where nothing else is said."""
     for tensor in tensors:
         if tensor.numel():
             # A channels-last tensor is not contiguous in the order that collectives want.
             ordered = tensor.detach().contiguous()
-            dist.broadcast(ordered, src=0)
+            dist.broadcast(ordered, src=source, group=group)
             if ordered.data_ptr() != tensor.data_ptr():
                 tensor.copy_(ordered)
 
