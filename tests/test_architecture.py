@@ -1,6 +1,7 @@
 """The import directions of the architecture, held by walking every import in the package.
 
-errors units identity catalog guard host  ◀─ records ◀─ data probe launch analyze report ◀─ train studies ◀─ api cli
+errors units identity layout catalog guard host ◀─ records ◀─ data probe launch analyze report ◀─ train studies
+◀─ api cli
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "paceline"
-ROOTS = {"errors", "units", "identity", "catalog", "guard", "host"}
+ROOTS = {"errors", "units", "identity", "layout", "catalog", "guard", "host"}
 MAY_IMPORT = {
     "records": set(),
     "data": {"records"},

@@ -12,6 +12,7 @@ import importlib
 from typing import Any
 
 from paceline.errors import RequestError
+from paceline.layout import Axis
 
 # kind -> name -> ("module:attribute", one line for a person)
 ENTRIES: dict[str, dict[str, tuple[str, str]]] = {
@@ -148,6 +149,9 @@ STRATEGY_OPTIONS: dict[str, dict[str, int]] = {
     "local-sgd": {"average_every": 8},
     "ddp-powersgd": {"compression_rank": 2},
 }
+# strategy -> the axes of its mesh of ranks besides `data`, the last of which varies fastest; none for most. Where the
+# strategy has an option with the name of an axis, that is its size.
+STRATEGY_AXES: dict[str, tuple[Axis, ...]] = {}
 # model -> its options, and what each is where the study does not say; a list is the value of those that are lists
 MODEL_OPTIONS: dict[str, dict[str, object]] = {
     "cnn-690k": {"dropout": 0.25},
@@ -199,6 +203,11 @@ def description(kind: str, name: str) -> str:
 def strategy_options(strategy: str) -> dict[str, int]:
     """The options that a strategy takes, each with its default; empty for most."""
     return dict(STRATEGY_OPTIONS.get(strategy, {}))
+
+
+def strategy_axes(strategy: str) -> tuple[Axis, ...]:
+    """The axes of a strategy's mesh of ranks besides `data`, each with its default size."""
+    return STRATEGY_AXES.get(strategy, ())
 
 
 def model_options(model: str) -> dict[str, object] | None:

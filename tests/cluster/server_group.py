@@ -131,7 +131,7 @@ def train(
         del watching
         one._recorder.close()
         return facts
-    rank = one.rank(hold(Path(data), point, one.crew.layout, number))
+    rank = one.rank(hold(Path(data), point, number))
     losses: list[float] = []
 
     def on_step(step: int, loss: torch.Tensor) -> None:

@@ -54,7 +54,7 @@ def main() -> None:
     settings = DataSettings(dataset="synthetic", read="mpi-io", validation=300)
     wanted = replace(point(me.size), data=settings)
     before = read_bytes()
-    held = hold(folder, wanted, wanted.layout, me.rank)
+    held = hold(folder, wanted, me.rank)
     after = read_bytes()
     own = share_of(held.parts.train, me.rank, me.size) if me.size > 1 else slice(None)
     answer = {

@@ -29,7 +29,7 @@ def noise(
     import cases
 
     one, manifest = cases.session(rank, size, folder, data, settings)
-    me = one.rank(hold(Path(data), manifest.point, one.crew.layout, rank))
+    me = one.rank(hold(Path(data), manifest.point, rank))
     resumed = resume(me)
     seen, exact, true, rates, losses = [], [], [], [], []
 

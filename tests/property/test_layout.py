@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.records.layout import DATA, Axis, Layout, data_parallel
+from paceline.layout import DATA, Axis, Layout, mesh
 
 NAMES = ("data", "model", "stage", "rows")
 
@@ -57,9 +57,7 @@ def test_replicas_agree_on_the_axes_that_divide_the_network(layout: Layout):
         for other in range(layout.ranks):
             alike = all(layout.index(rank, name) == layout.index(other, name) for name in divided)
             assert (other in replicas) == alike == (layout.shard(other) == layout.shard(rank))
-    assert len(layout.writers) == shards
-    assert all(layout.index(writer, DATA) == 0 for writer in layout.writers)
-    assert {layout.shard(writer) for writer in layout.writers} == set(range(shards))
+    assert {layout.shard(rank) for rank in range(layout.ranks)} == set(range(shards))
 
 
 @given(layouts())
@@ -70,18 +68,18 @@ def test_an_axis_that_is_not_there_has_one_index(layout: Layout):
 
 @given(st.integers(1, 64))
 def test_data_parallel_ranks_are_their_own_indices(ranks: int):
-    layout = data_parallel(ranks)
+    layout = mesh(ranks)
     assert (layout.ranks, layout.sizes, layout.text) == (ranks, {"data": ranks}, f"data={ranks}")
     assert [layout.index(rank, DATA) for rank in range(ranks)] == list(range(ranks))
     assert layout.groups(DATA) == (tuple(range(ranks)),)
-    assert layout.replicas(ranks - 1) == tuple(range(ranks)) and layout.writers == (0,)
+    assert layout.replicas(ranks - 1) == tuple(range(ranks))
 
 
 def test_a_mesh_of_two_axes_is_numbered_as_documented():
     layout = Layout((Axis(name="data", size=2), Axis(name="model", size=2, divides_network=True)))
     assert layout.text == "data=2,model=2"
     assert (layout.group(2, "data"), layout.group(2, "model")) == ((0, 2), (2, 3))
-    assert (layout.replicas(3), layout.writers) == ((1, 3), (0, 1))
+    assert layout.replicas(3) == (1, 3)
 
 
 def test_an_axis_that_occurs_twice_and_one_without_ranks_are_our_own_mistakes():

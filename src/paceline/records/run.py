@@ -231,11 +231,7 @@ class RankReport:
     read_bytes: int | None = None
     """Bytes that went through read calls meanwhile; None where the system does not count them."""
     weights_sha256: str | None = None
-    """Of the parameters and buffers at the end: equal on all ranks of a shard."""
-    layout: dict[str, int] = field(default_factory=dict)
-    """The size of each axis of the mesh of ranks; empty for a script and for a server."""
-    shard: int = 0
-    """Which part of the network the rank holds: 0 on all ranks where the network is not divided."""
+    """Of the parameters and buffers at the end: equal on all ranks that hold the same shard of the network."""
     resumed_from_step: int | None = None
     resume_note: str | None = None
     """What differed from the process that wrote the checkpoint: host or versions."""
@@ -331,8 +327,6 @@ class RunResult:
     """Of rank 0."""
     oversubscribed: bool
     """More threads than cores: kept out of fits."""
-    layout: dict[str, int] = field(default_factory=dict)
-    """The size of each axis of the mesh of ranks, the last of which varies fastest; empty for a script."""
     device: str = "cpu"
     """cpu or cuda."""
     resumed_from_step: int | None = None

@@ -15,7 +15,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
 
 from paceline import catalog
-from paceline.records.layout import DATA, Layout, data_parallel
+from paceline.layout import DATA, Layout, mesh
 from paceline.records.settings import (
     AugmentSettings,
     DataSettings,
@@ -112,8 +112,9 @@ class Point:
 
     @property
     def layout(self) -> Layout:
-        """The mesh of its ranks: all of them along the data axis, unless its strategy says otherwise."""
-        return data_parallel(self.ranks)
+        """The mesh of its ranks: the data axis, and the axes of its strategy."""
+        axes = catalog.strategy_axes(self.strategy)
+        return mesh(self.ranks, [replace(axis, size=self.options.get(axis.name, axis.size)) for axis in axes])
 
     @property
     def servers(self) -> int:

@@ -84,7 +84,6 @@ def run_result(
         read_bytes=max((r.read_bytes for r in ranks if r.read_bytes is not None), default=None),
         steps=first.steps,
         weights_sha256=first.weights_sha256,
-        layout=first.layout,
         oversubscribed=oversubscribed,
         emulated=emulated,
         queue_s=queue_s,
@@ -118,7 +117,7 @@ def _complete(manifest: Manifest, reports: Sequence[RankReport]) -> list[RankRep
             raise _doubtful(manifest, f"Rank {report.rank} ended without a complete report.")
         if point.script is not None:
             continue  # its ranks may well do different things
-        replica = next(other for other in ranks if other.shard == report.shard)
+        replica = ranks[point.layout.replicas(report.rank)[0]]
         if report.weights_sha256 != replica.weights_sha256:
             raise _doubtful(manifest, f"Rank {report.rank} ended with other weights than rank {replica.rank}.")
         if (report.steps, [line.epoch for line in report.epochs]) != (first.steps, [e.epoch for e in first.epochs]):

@@ -5,8 +5,8 @@
         state.json            step, epochs so far, where and with what it was written
         complete              SHA-256 of the two: written last
 
-Replicas hold the same weights, so the lowest rank of a shard writes for all of them (`Layout.writers`). Sums of an
-unfinished epoch are kept for each index along the data axis. The folder is filled under another
+Rank 0 writes for all: the whole network, which a strategy gathers where its ranks hold shards of it, and the sums of
+the unfinished epoch for each index along the data axis. The folder is filled under another
 name, synced, and renamed: a kill at any moment leaves the previous checkpoint untouched. Random
 numbers follow from seed, data index and step (see `loop.py`), so no generator's state is needed.
 """

@@ -89,7 +89,7 @@ class Course:
             sources={"train": (self._images.samples, used), "test": (self._images.test, held.parts.test)},
         )
         everyone = rank.optim.strategy.everyone
-        made, rank.progress.features = features.ready(wanted, rank.recorder, everyone, place.layout, place.rank)
+        made, rank.progress.features = features.ready(wanted, rank.recorder, everyone, place.rank)
         batches = Batches(
             made["train"],
             held.parts.train,
@@ -119,5 +119,5 @@ class Course:
             test_loss=loss,
             test_accuracy=accuracy,
             test_s=units.seconds(rank.recorder.clock_ns() - began_at_ns),
-            trainable=sum(each.numel() for each in rank.network.model.parameters() if each.requires_grad),
+            trainable=rank.network.trainable,
         )

@@ -3,9 +3,10 @@
     CACHE/features-5d2ab0c19f3e7746/     train.npy test.npy features.json  one row per image, mapped by every rank
 
 Every index along the data axis computes its share and writes it into its place of the same files. They are filled in
-a folder of another name, which gets its own when all ranks are done: it is there whole or not at all, and what a killed run leaves behind
-is never used. The folder's name is a digest of all that the features depend on: the data, which of it is used, the
-model with its options and its preprocessing, its weights, the precision, and the versions that computed them.
+a folder of another name, which gets its own when all ranks are done: it is there whole or not at all, and what a
+killed run leaves behind is never used. The folder's name is a digest of all that the features depend on: the data,
+which of it is used, the model with its options and its preprocessing, its weights, the precision, and the versions
+that computed them.
 
 Rows of images that nobody uses are left out of the files, which are sparse: they stay zero and take no space.
 """
@@ -30,9 +31,9 @@ from torch import nn
 from paceline import units
 from paceline.errors import DataError, StorageError
 from paceline.identity import versions
+from paceline.layout import DATA
 from paceline.probe.recorder import Recorder
 from paceline.records.codec import make_folder, read_record, storage_error, sync_folder, write_record
-from paceline.records.layout import DATA, Layout
 from paceline.records.run import CachedFeatures
 from paceline.records.study import Point
 from paceline.train.batches import Samples, share
@@ -106,7 +107,7 @@ class FeatureSamples(Samples):
 
 
 def ready(
-    wanted: Wanted, recorder: Recorder, everyone: Peers, layout: Layout, rank: int
+    wanted: Wanted, recorder: Recorder, everyone: Peers, rank: int
 ) -> tuple[dict[str, FeatureSamples], CachedFeatures]:
     """The features, out of the cache or computed by all ranks together; and how they came to be."""
     started_at_ns = recorder.clock_ns()
@@ -117,7 +118,7 @@ def ready(
         # Rank 0 looks for all: whether to compute them must not be answered differently by two ranks.
         found = _told("1" if rank == 0 and _sound(folder, key) else "0", everyone, device) == "1"
         if not found:
-            _make(wanted, folder, key, recorder, everyone, layout, rank)
+            _make(wanted, folder, key, recorder, everyone, rank)
         files, arrays = _opened(folder, key)
         everyone.barrier()
     made = {name: FeatureSamples(arrays[name], images) for name, (images, _) in wanted.sources.items()}
@@ -129,10 +130,9 @@ def ready(
     )
 
 
-def _make(
-    wanted: Wanted, folder: Path, key: str, recorder: Recorder, everyone: Peers, layout: Layout, rank: int
-) -> None:
+def _make(wanted: Wanted, folder: Path, key: str, recorder: Recorder, everyone: Peers, rank: int) -> None:
     """Fill the folder, each rank its rows, and put it into its place."""
+    layout = wanted.point.layout
     token = _told(secrets.token_hex(_TOKEN_BYTES), everyone, next(wanted.model.parameters()).device)
     making = folder.with_name(f".making-{folder.name}-{token}")
     with _storage_told(folder):

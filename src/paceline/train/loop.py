@@ -84,7 +84,8 @@ def _step(rank: Rank, order: Order, number: int) -> None:
     strategy.exchange()
     with recorder.span("optimizer"):
         _look_at_noise(rank, batch.samples_global)
-        _clip(rank)
+        if clip_norm := rank.place.manifest.point.train.clip_norm:
+            strategy.clip(clip_norm)
         strategy.update()
         strategy.clear()
         if rank.optim.adascale:
@@ -120,16 +121,6 @@ def _set_rate(rank: Rank) -> None:
     rate = rank.optim.pace.lr(steps) * rank.optim.gain
     for group in rank.optim.optimizer.param_groups:
         group["lr"] = rate
-
-
-def _clip(rank: Rank) -> None:
-    """Shorten the gradient to what it may be at most: that of the whole batch, which every rank has by now.
-
-    Under local-sgd there is none of the whole batch, and a rank shortens its own.
-    """
-    clip_norm = rank.place.manifest.point.train.clip_norm
-    if clip_norm:
-        torch.nn.utils.clip_grad_norm_(rank.network.model.parameters(), clip_norm)
 
 
 def _await_device(rank: Rank) -> None:

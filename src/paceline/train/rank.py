@@ -9,16 +9,16 @@ progress    steps, epochs and phases that are done: moves with every step
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import nn
 
+from paceline.layout import Layout
 from paceline.probe.recorder import Recorder
 from paceline.records.folder import RunFolder
-from paceline.records.layout import Layout
 from paceline.records.run import CachedFeatures, Epoch, Manifest, NoiseEpoch, PhaseEnd
 from paceline.train.batches import Batches, Samples, ShareBatches
 from paceline.train.notice import Notice
@@ -55,10 +55,17 @@ class Network:
     model: nn.Module
     learner: nn.Module
     """What the strategy trains: the model, or its head alone where features are trained on in place of images."""
+    numel: Mapping[str, int]
+    """Of each parameter of the whole network, by name, before the strategy divided it."""
     frozen: tuple[nn.Module, ...] = ()
     """Layers that stay in evaluation mode while the others train."""
     attendance: Attendance | None = None
     """Of synchronised batch-norm, which has to know whose samples count."""
+
+    @property
+    def trainable(self) -> int:
+        """Parameters that learn, over all shards."""
+        return sum(self.numel[name] for name, each in self.model.named_parameters() if each.requires_grad)
 
     def begin_training(self) -> None:
         """Put the model into training mode, except for frozen layers."""

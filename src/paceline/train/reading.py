@@ -21,7 +21,7 @@ from paceline.data.arrays import PARTS
 from paceline.data.cache import MappedDataset, open_dataset
 from paceline.data.store import Split, split
 from paceline.errors import DataError
-from paceline.records.layout import DATA, Layout
+from paceline.layout import DATA
 from paceline.records.settings import AugmentSettings
 from paceline.records.study import Point
 from paceline.train import mpi
@@ -55,7 +55,7 @@ class Holding:
     train_labels: np.ndarray
 
 
-def hold(folder: Path, point: Point, layout: Layout, rank: int) -> Holding:
+def hold(folder: Path, point: Point, rank: int) -> Holding:
     """The data set of a point as one of its ranks holds it under `data.read`."""
     mapped = open_dataset(folder)
     parts = split(mapped.dataset, point.data)
@@ -64,7 +64,7 @@ def hold(folder: Path, point: Point, layout: Layout, rank: int) -> Holding:
         mapped = replace(mapped, **own)
     images, labels = mapped.train_images, mapped.train_labels
     if in_shares(point):
-        chosen = share_of(parts.train, layout.index(rank, DATA), layout.size(DATA))
+        chosen = share_of(parts.train, point.layout.index(rank, DATA), point.layout.size(DATA))
         mpi.world(rank, point.processes)
         images = _through_mpi(folder / "train-images.npy", images, chosen)
         labels = _through_mpi(folder / "train-labels.npy", labels, chosen)
@@ -78,21 +78,21 @@ def share_of(indices: np.ndarray, index: int, size: int) -> np.ndarray:
 
 
 def make_batches(
-    samples: Samples, parts: Split, point: Point, seed: int, layout: Layout, rank: int, mean: Sequence[float]
+    samples: Samples, parts: Split, point: Point, seed: int, rank: int, mean: Sequence[float]
 ) -> Batches | ShareBatches:
     """The training batches of one rank, out of all samples or out of its own; `mean` is the data set's, by channel."""
     changed, blank = point.augment != AugmentSettings(), [value * samples.unit for value in mean]
     common: dict[str, Any] = {
         "batch_global": point.batch_global,
         "seed": seed,
-        "index": layout.index(rank, DATA),
+        "index": point.layout.index(rank, DATA),
         "augmentation": Augmentation(point.augment, samples.shape, blank) if changed else None,
     }
+    size = point.layout.size(DATA)
     if in_shares(point):
-        size = layout.size(DATA)
         counts = [len(share_of(parts.train, index, size)) for index in range(size)]
         return ShareBatches(samples, counts, **common)
-    return Batches(samples, parts.train, size=layout.size(DATA), **common)
+    return Batches(samples, parts.train, size=size, **common)
 
 
 def in_shares(point: Point) -> bool:

@@ -9,14 +9,18 @@ from paceline.train.rank import Rank
 
 
 def save_checkpoint(rank: Rank) -> None:
-    """Write a checkpoint of this step: the lowest rank of a shard writes, with the sums of all data-parallel ranks."""
+    """Write a checkpoint of this step: rank 0 writes the whole network, with the sums of every data index."""
     place, progress, optim = rank.place, rank.progress, rank.optim
     with rank.recorder.span("checkpoint"):
         optim.strategy.settle()
         sums = optim.strategy.peers.gather(rank.objective.sums)
         optim.noise.gather(optim.strategy.peers)
-        assert len(place.layout.writers) == 1, "no strategy divides the network"
-        if place.rank in place.layout.writers:
+        tensors = checkpoint.state_tensors(rank.network.model, optim.optimizer)
+        tensors |= optim.average.tensors() if optim.average else {}
+        tensors = dict(optim.strategy.whole(tensors)) | {"progress": sums}
+        tensors |= {"noise": optim.noise.state()} if optim.noise.on else {}
+        tensors |= {"adascale": optim.adascale.state()} if optim.adascale else {}
+        if place.rank == 0:
             standing = checkpoint.Standing(
                 point_id=place.manifest.point_id,
                 seed=place.manifest.seed,
@@ -31,10 +35,6 @@ def save_checkpoint(rank: Rank) -> None:
                 phases=progress.phases,
                 features=progress.features,
             )
-            tensors = checkpoint.state_tensors(rank.network.model, optim.optimizer) | {"progress": sums}
-            tensors |= optim.average.tensors() if optim.average else {}
-            tensors |= {"noise": optim.noise.state()} if optim.noise.on else {}
-            tensors |= {"adascale": optim.adascale.state()} if optim.adascale else {}
             checkpoint.write_checkpoint(place.folder.checkpoints, standing, tensors)
 
 
@@ -60,6 +60,7 @@ def resume(rank: Rank) -> checkpoint.Standing | None:
         assert rank.advance is not None, "a run that was in a second phase has one"
         rank.advance()
     optim = rank.optim  # of the phase that the checkpoint was written in
+    tensors = optim.strategy.shard(tensors)
     checkpoint.restore(rank.network.model, optim.optimizer, tensors)
     if optim.average:
         optim.average.restore(tensors)

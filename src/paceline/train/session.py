@@ -20,13 +20,13 @@ from paceline import catalog, units
 from paceline.data.cache import Dataset
 from paceline.errors import PacelineError, RequestError
 from paceline.identity import Identity, versions
+from paceline.layout import DATA
 from paceline.probe.collectives import Untold, watch_collectives
 from paceline.probe.counters import Counters
 from paceline.probe.recorder import Recorder
 from paceline.records import roles
 from paceline.records.folder import RunFolder
 from paceline.records.given import Clock
-from paceline.records.layout import DATA
 from paceline.records.pulse import PulseWriter
 from paceline.records.run import Manifest, RankReport
 from paceline.records.spans import SpanWriter
@@ -110,7 +110,7 @@ class Session:
             return self._done(**facts)
         loading_at_ns, read_before = recorder.clock_ns(), read_bytes()
         with recorder.span("load"):
-            held = hold(Path(self._manifest.data_folder), self._manifest.point, self.crew.layout, identity.rank)
+            held = hold(Path(self._manifest.data_folder), self._manifest.point, identity.rank)
         read_after = read_bytes()
         load_s = units.seconds(recorder.clock_ns() - loading_at_ns)
         with recorder.span("startup", "model"):
@@ -137,12 +137,10 @@ class Session:
             phases=progress.phases,
             features=progress.features,
             noise=progress.noise_epochs,
-            parameters=sum(p.numel() for p in rank.network.model.parameters()),
+            parameters=sum(rank.network.numel.values()),
             network=self._network,
             load_s=load_s,
             read_bytes=None if read_before is None else (read_after or 0) - read_before,
-            layout=self.crew.layout.sizes,
-            shard=self.crew.layout.shard(identity.rank),
             weights_sha256=weights_sha256(rank.network.model),
             resumed_from_step=resumed.step if resumed else None,
             resume_note=self._resume_note(resumed) if resumed else None,
@@ -180,7 +178,7 @@ class Session:
     def rank(self, held: Holding) -> Rank:
         """Data shard, model, strategy and optimizer, as the manifest asks for them."""
         manifest, identity, dataset = self._manifest, self._identity, held.mapped.dataset
-        point, layout = manifest.point, self.crew.layout
+        point = manifest.point
         torch.manual_seed(manifest.seed)
         model = build_model(
             point.model.name,
@@ -197,14 +195,16 @@ class Session:
         learner = make_ready(model, point)
         lay_out(model, point.train, self._device)
         attendance = self._synchronised(model) if point.train.sync_batchnorm else None
+        numel = {name: parameter.numel() for name, parameter in model.named_parameters()}
+        self._strategy.divide(model, self.crew)
         own = self._samples(held.train_images, held.train_labels, dataset)
-        batches = make_batches(own, held.parts, point, manifest.seed, layout, identity.rank, dataset.mean)
+        batches = make_batches(own, held.parts, point, manifest.seed, identity.rank, dataset.mean)
         phases = planned(point, batches.steps_per_epoch)
         mapped = held.mapped
         return Rank(
             place=self._place(),
             recorder=self._recorder,
-            network=Network(model=model, learner=learner, attendance=attendance),
+            network=Network(model=model, learner=learner, numel=numel, attendance=attendance),
             phase=phases[0],
             total_steps=phases[-1].last_step,
             optim=self._optimization(learner, phases[0], batches.steps_per_epoch),
@@ -224,11 +224,9 @@ class Session:
 
     @functools.cached_property
     def crew(self) -> Crew:
-        """The ranks of the run, in the layout of its strategy; made once, by all processes together."""
+        """The ranks of the run, with the process groups of their layout; made once, by all processes together."""
         point, rank = self._manifest.point, self._identity.rank
-        layout = self._strategy.layout(point)
-        assert layout.ranks == point.ranks, f"{layout.text} for {point.ranks} ranks"
-        return Crew(rank=rank, layout=layout, point=point, recorder=self._recorder, groups=axis_groups(layout, rank))
+        return Crew(rank=rank, point=point, recorder=self._recorder, groups=axis_groups(point.layout, rank))
 
     @property
     def _strategy(self) -> type[Strategy]:
@@ -250,26 +248,26 @@ class Session:
     def _synchronised(self, model: nn.Module) -> Attendance | None:
         """Make batch-norm take its statistics along the data axis, where that has more than one index."""
         crew = self.crew
-        return synchronise(model, self._recorder, crew.group(DATA)) if crew.layout.size(DATA) > 1 else None
+        return synchronise(model, self._recorder, crew.group(DATA)) if crew.data_size > 1 else None
 
     def _optimization(self, learner: nn.Module, phase: Phase, steps_per_epoch: int) -> Optimization:
         """What every phase has of its own: optimizer, strategy, learning rate, and average where there is one."""
         point, settings = replace(self._manifest.point, train=phase.settings), phase.settings
         crew, length = replace(self.crew, point=point), settings.average_epochs
-        optimizer, adascale = build_optimizer(settings, learner.parameters()), adascale_of(point, crew.layout)
+        optimizer, adascale = build_optimizer(settings, learner.parameters()), adascale_of(point)
         return Optimization(
             optimizer=optimizer,
             strategy=self._strategy(learner, optimizer, crew),
             pace=Pace(
                 settings,
                 batch_global=point.batch_global,
-                ranks=crew.layout.size(DATA),
+                ranks=crew.data_size,
                 steps_per_epoch=steps_per_epoch,
                 total_steps=phase.steps,
             ),
             average=Average(learner, epochs=length, steps_per_epoch=steps_per_epoch) if length else None,
             adascale=adascale,
-            noise=noise_of(point, crew.layout, steps_per_epoch, every_step=adascale is not None),
+            noise=noise_of(point, steps_per_epoch, every_step=adascale is not None),
         )
 
     def _samples(self, images: np.ndarray, labels: np.ndarray, dataset: Dataset) -> Samples:

@@ -104,14 +104,9 @@ def test_progress_is_the_gain_in_steps_of_this_batch():
     assert again.gain == ada.gain
 
 
-def scaled(**settings):
-    made = point(**settings)
-    return adascale_of(made, made.layout)
-
-
 def test_the_scale_is_the_batch_against_the_one_that_the_rate_is_meant_for():
-    assert scaled(batch_per_rank=32)._scale == 4
-    assert scaled(batch_per_rank=32, lr_batch=16)._scale == 8
-    assert scaled(batch_global=96, lr_batch=64)._scale == 1.5
-    assert scaled(batch_per_rank=32, ranks=1) is None, "one rank is the batch that it is meant for"
-    assert scaled(batch_per_rank=32, lr_rule="linear") is None
+    assert adascale_of(point(batch_per_rank=32))._scale == 4
+    assert adascale_of(point(batch_per_rank=32, lr_batch=16))._scale == 8
+    assert adascale_of(point(batch_global=96, lr_batch=64))._scale == 1.5
+    assert adascale_of(point(batch_per_rank=32, ranks=1)) is None, "one rank is the batch that it is meant for"
+    assert adascale_of(point(batch_per_rank=32, lr_rule="linear")) is None

@@ -14,7 +14,6 @@ from paceline.errors import DataError
 from paceline.probe.recorder import Recorder
 from paceline.records.folder import RunFolder
 from paceline.records.pulse import PulseWriter
-from paceline.records.layout import data_parallel
 from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
 from paceline.records.spans import SpanWriter, read_spans
 from paceline.records.study import Point
@@ -65,7 +64,7 @@ def wanted(tmp_path) -> features.Wanted:
 
 
 def ready(wanted: features.Wanted, recorder: Recorder):
-    return features.ready(wanted, recorder, Nobody(), data_parallel(1), 0)
+    return features.ready(wanted, recorder, Nobody(), 0)
 
 
 def test_a_row_is_what_the_base_makes_of_its_image(wanted, recorder, tmp_path):

@@ -8,7 +8,6 @@ import torch
 
 from light_launch import point
 from paceline.data.store import prepare
-from paceline.records.layout import data_parallel
 from paceline.records.settings import AugmentSettings, DataSettings
 from paceline.train.batches import Samples
 from paceline.train.reading import hold, make_batches, read_bytes, share_of
@@ -22,7 +21,7 @@ def folder(tmp_path_factory):
 
 def held(folder, read, ranks=2, rank=0):
     settings = DataSettings(dataset="digits", read=read, validation=100)
-    return hold(folder, replace(point(ranks), data=settings), data_parallel(ranks), rank)
+    return hold(folder, replace(point(ranks), data=settings), rank)
 
 
 def test_every_rank_that_reads_the_whole_has_what_is_mapped(folder):
@@ -76,9 +75,7 @@ def test_batches_are_augmented_as_the_point_says_and_a_cutout_has_the_mean_of_th
     )
     takes = {}
     for name, augment in (("plain", AugmentSettings()), ("cut", AugmentSettings(cutout=3))):
-        batches = make_batches(
-            samples, having.parts, replace(point(1), augment=augment), 0, data_parallel(1), 0, dataset.mean
-        )
+        batches = make_batches(samples, having.parts, replace(point(1), augment=augment), 0, 0, dataset.mean)
         takes[name] = batches.take(batches.order(0), 0).inputs
     changed = takes["cut"] != takes["plain"]
     assert changed.any() and changed.float().mean() < 9 / 64

@@ -20,7 +20,7 @@ from dataclasses import replace
 
 import torch
 
-from paceline.records.layout import DATA, Layout
+from paceline.layout import DATA
 from paceline.records.study import Point
 from paceline.train.optim.pace import rule_factor
 
@@ -61,12 +61,12 @@ class AdaScale:
         self._seen = int(seen)
 
 
-def adascale_of(point: Point, layout: Layout) -> AdaScale | None:
+def adascale_of(point: Point) -> AdaScale | None:
     """AdaScale as a point asks for it; None where it does not, or where its batch is the one that `lr` is meant for."""
     if point.train.lr_rule != "adascale":
         return None
     linear = replace(point.train, lr_rule="linear")
-    scale = rule_factor(linear, batch_global=point.batch_global, ranks=layout.size(DATA))
+    scale = rule_factor(linear, batch_global=point.batch_global, ranks=point.layout.size(DATA))
     return None if scale == 1 else AdaScale(batch=point.batch_global / scale, scale=scale)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from paceline.records.layout import DATA, Layout
+from paceline.layout import DATA
 from paceline.records.run import NoiseEpoch
 from paceline.records.study import Point
 from paceline.train.batches import Batch
@@ -142,11 +142,11 @@ class GradientNoise:
         self.rows = [Measured(int(r[0]), int(r[1]), int(r[2]), r[3], r[4]) for r in state.tolist()]
 
 
-def noise_of(point: Point, layout: Layout, steps_per_epoch: int, *, every_step: bool) -> GradientNoise:
+def noise_of(point: Point, steps_per_epoch: int, *, every_step: bool) -> GradientNoise:
     """The gradient noise as a point asks for it: of so many steps, or of every one where the learning rate needs it."""
     return GradientNoise(
         every=1 if every_step else point.train.noise_every,
-        parts=layout.size(DATA) * point.train.accumulate,
+        parts=point.layout.size(DATA) * point.train.accumulate,
         # The only step of an epoch is as large as any.
         batch=point.batch_global if steps_per_epoch > 1 else 1,
     )

@@ -4,7 +4,8 @@ The loss of a rank is the *sum* over its samples, divided by the samples of all 
 be *summed* along the data axis of the layout, which weights uneven batches correctly, and a rank without samples
 contributes zeros.
 
-    layout(point)     the mesh of ranks that it trains on: one axis, `data`, unless it says otherwise
+    divide(model, crew)
+                      called once, before the optimizer is made: put this rank's shard of layers in their place
     module            what the forward pass is called on
     loss_factor       what the loss is multiplied with (a strategy that averages wants the size of the data axis)
     peers             how ranks along the data axis agree on anything but gradients: sums of losses and counts
@@ -17,13 +18,18 @@ contributes zeros.
     forward_backward(batch, objective)
                       loss and gradients of a batch, or of a part of one: a pipeline has its own
     exchange()        called after backward: sends gradients on their way and brings what comes of them
+    clip(norm)        called before the update where gradients are clipped: norm of the whole network's gradient
     update()          the optimizer's step, wherever it is taken
     clear()           called after it: forget the gradients
     settle()          called on all ranks before anyone looks at the model (evaluation, checkpoint, the
                       end): then parameters are equal on all replicas, and rank 0's optimizer holds the run's state
+    whole(tensors)    this rank's tensors by name as those of the whole network: what rank 0 writes to a checkpoint
+    shard(tensors)    the inverse, after a checkpoint was read
     leave()           called on all ranks after a good end: whoever serves them may go
 
-Ranks start from rank 0's parameters and buffers. A strategy is made of (model, optimizer, crew).
+Ranks start from rank 0's parameters and buffers, or from those of the first rank with the same shard. A strategy is
+made of (model, optimizer, crew). The axes of its mesh of ranks besides `data` are in the catalog: ranks along them
+have the same samples and the same random numbers.
 """
 
 from __future__ import annotations
@@ -37,11 +43,14 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from paceline.layout import DATA, Layout
 from paceline.probe.recorder import Recorder
-from paceline.records.layout import DATA, Layout
 from paceline.records.study import Point
 from paceline.train.batches import Batch
 from paceline.train.objective import Objective
+
+Tensors = Mapping[str, torch.Tensor]
+"""Of a checkpoint, by name: model.<name>, optimizer.<parameter>.<slot>, average.<name>."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,21 +58,33 @@ class Crew:
     """Who takes part in a run, as one of its ranks sees it."""
 
     rank: int
-    layout: Layout
-    """The ranks that train: servers and the coordinator are not among them."""
     point: Point
     recorder: Recorder
     groups: Mapping[str, dist.ProcessGroup] = field(default_factory=dict)
     """This rank's process group along each axis; empty where there is one axis."""
 
     @property
+    def layout(self) -> Layout:
+        """The mesh of the ranks that train: servers and the coordinator are not among them."""
+        return self.point.layout
+
+    @property
     def size(self) -> int:
         """The number of ranks that train."""
-        return self.layout.ranks
+        return self.point.ranks
+
+    @property
+    def data_size(self) -> int:
+        """The number of ranks along the data axis: shares of a step's samples."""
+        return self.layout.size(DATA)
 
     def group(self, axis: str) -> dist.ProcessGroup | None:
         """The process group of this rank along an axis; None for that of all processes."""
         return self.groups.get(axis)
+
+    def first(self, axis: str) -> int:
+        """The rank with index 0 in this rank's group along an axis."""
+        return self.layout.group(self.rank, axis)[0]
 
 
 class Peers(Protocol):
@@ -97,7 +118,7 @@ class Strategy(Protocol):
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, crew: Crew) -> None: ...
 
     @staticmethod
-    def layout(point: Point) -> Layout: ...
+    def divide(model: nn.Module, crew: Crew) -> None: ...
 
     def restored(self) -> None: ...
 
@@ -109,11 +130,17 @@ class Strategy(Protocol):
 
     def exchange(self) -> None: ...
 
+    def clip(self, norm: float) -> None: ...
+
     def update(self) -> None: ...
 
     def clear(self) -> None: ...
 
     def settle(self) -> None: ...
+
+    def whole(self, tensors: Tensors) -> Tensors: ...
+
+    def shard(self, tensors: Tensors) -> Tensors: ...
 
     def leave(self) -> None: ...
 
@@ -126,7 +153,7 @@ class Synchronous:
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, crew: Crew) -> None:
         self.module = model
         self.everyone: Peers = Collective(crew.recorder)
-        self.peers: Peers = Collective(crew.recorder, crew.group(DATA), self._source(crew))
+        self.peers: Peers = Collective(crew.recorder, crew.group(DATA), crew.first(DATA))
         self._model = model
         self._optimizer = optimizer
         self._crew = crew
@@ -134,9 +161,8 @@ class Synchronous:
         self._buffers = moving_buffers(model)
 
     @staticmethod
-    def layout(point: Point) -> Layout:
-        """All ranks along the data axis."""
-        return point.layout
+    def divide(model: nn.Module, crew: Crew) -> None:
+        """Every rank holds the whole network."""
 
     def restored(self) -> None:
         """Every rank has read the same checkpoint."""
@@ -148,7 +174,7 @@ class Synchronous:
         """Take over the buffers of data index 0: batch-norm statistics, which gradients do not carry."""
         if self._buffers:
             with self._recorder.span("communicate"):
-                broadcast(self._buffers, self._crew.group(DATA), self._source(self._crew))
+                self._copy_from_first(self._buffers)
 
     def forward_backward(self, batch: Batch, objective: Objective) -> torch.Tensor:
         """Add the gradients of a batch, or of a part of one, to what is there; the sum of its losses."""
@@ -164,6 +190,10 @@ class Synchronous:
         """Make gradients equal on all ranks."""
         raise NotImplementedError
 
+    def clip(self, norm: float) -> None:
+        """Shorten the gradient to this norm at most: that of the whole batch, or of the rank's own under local-sgd."""
+        nn.utils.clip_grad_norm_(self._model.parameters(), norm)
+
     def update(self) -> None:
         self._optimizer.step()
 
@@ -174,13 +204,20 @@ class Synchronous:
         """Parameters are equal at any time; buffers of the last step are not until rank 0's are taken over."""
         self.before_forward()
 
+    def whole(self, tensors: Tensors) -> Tensors:
+        """Every rank holds the whole network."""
+        return tensors
+
+    def shard(self, tensors: Tensors) -> Tensors:
+        """Every rank holds the whole network."""
+        return tensors
+
     def leave(self) -> None:
         """Nobody waits for a word."""
 
-    @staticmethod
-    def _source(crew: Crew) -> int:
-        """The rank with data index 0 among those along the data axis."""
-        return crew.layout.group(crew.rank, DATA)[0]
+    def _copy_from_first(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Take over the values of the rank with data index 0, in place."""
+        broadcast(tensors, self._crew.group(DATA), self._crew.first(DATA))
 
 
 class Alone(Synchronous):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch.distributed as dist
 
-from paceline.records.layout import Layout
+from paceline.layout import Layout
 
 
 def axis_groups(layout: Layout, rank: int) -> dict[str, dist.ProcessGroup]:

@@ -14,7 +14,7 @@ of the weights. Ranks that hold the same shard are replicas: they end a run with
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 DATA = "data"
@@ -107,12 +107,11 @@ class Layout:
         """The ranks that hold the same weights as this rank, itself included, in order."""
         return tuple(other for other in range(self.ranks) if self.shard(other) == self.shard(rank))
 
-    @property
-    def writers(self) -> tuple[int, ...]:
-        """The ranks that write checkpoints: the lowest rank of each shard."""
-        return tuple(dict.fromkeys(self.replicas(rank)[0] for rank in range(self.ranks)))
 
-
-def data_parallel(ranks: int) -> Layout:
-    """The layout of ranks that all hold the whole network: one axis, `data`."""
-    return Layout((Axis(name=DATA, size=ranks),))
+def mesh(ranks: int, inner: Sequence[Axis] = ()) -> Layout:
+    """The layout of so many ranks: the data axis, then the inner axes. A rank on its own is on the data axis alone."""
+    if ranks == 1:
+        inner = ()
+    data_size, left_over = divmod(ranks, math.prod(axis.size for axis in inner))
+    assert not left_over, f"{ranks} ranks cannot be divided over {Layout(tuple(inner)).text}"
+    return Layout((Axis(name=DATA, size=data_size), *inner))
