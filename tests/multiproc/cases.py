@@ -15,6 +15,7 @@ import numpy as np
 import pretrained_cases
 import torch
 import torch.distributed as dist
+import two_axis
 
 from paceline import catalog
 from paceline.analyze.run.messages import COLLECTIVE
@@ -36,6 +37,7 @@ from paceline.train.reading import hold
 from paceline.train.resume import resume
 from paceline.train.session import Session, weights_sha256
 
+two_axis.register()
 noise = noise_cases.noise
 frozen_base = pretrained_cases.frozen_base
 
@@ -137,13 +139,11 @@ def train(rank: int, size: int, *, folder: str, data: str, settings: dict[str, A
         if size > 1:
             dist.barrier()
         return {"stopped": me.progress.step}
-    if size > 1:
-        together = torch.tensor(losses, dtype=torch.float64)
-        dist.all_reduce(together)
-        losses = together.tolist()
+    together = torch.tensor(losses, dtype=torch.float64)
+    me.optim.strategy.peers.sum(together)
     state = state_tensors(me.network.model, me.optim.optimizer)
     return {
-        "losses": losses,
+        "losses": together.tolist(),
         "weights": weights_sha256(me.network.model),
         "state": {name: hash(tensor.contiguous().numpy().tobytes()) for name, tensor in state.items()},
         "curves": json.dumps([[e.train_loss, e.train_accuracy, e.validation_loss, e.step] for e in me.progress.epochs]),
