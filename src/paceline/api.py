@@ -314,7 +314,7 @@ def tune_lr(
         )
     point = tests[0].point
     measured = [Measured(seed=test.seed, rates=test.rates, losses=test.losses, planned=steps) for test in tests]
-    advice = lr_advice(measured, batch_global=point.batch_global, ranks=point.ranks)
+    advice = lr_advice(measured, batch_global=point.batch_global, ranks=point.data_size)
     changes, page = tuple(changes_to(loaded.study, advice)), StudyFolder(folder).lr_range
     try:
         write_atomically(page, lr_range.page(advice, loaded.study.name, command(changes) if changes else "").encode())

@@ -125,6 +125,11 @@ class Point(_Named):
         return mesh(self.ranks, [replace(axis, size=self.options.get(axis.name, axis.size)) for axis in axes])
 
     @property
+    def data_size(self) -> int:
+        """The number of ranks along the data axis: shares of a step's samples."""
+        return self.layout.size(DATA)
+
+    @property
     def servers(self) -> int:
         """Processes that hold parameters and do not train."""
         return self.options.get("servers", 0)
@@ -184,7 +189,7 @@ class Point(_Named):
         if self.train.batch_global is not None:
             return self.train.batch_global
         assert self.train.batch_per_rank is not None
-        return self.train.batch_per_rank * self.layout.size(DATA)
+        return self.train.batch_per_rank * self.data_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

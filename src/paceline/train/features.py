@@ -140,7 +140,7 @@ def _make(wanted: Wanted, folder: Path, key: str, recorder: Recorder, everyone: 
             files = _begun(making, wanted, key, first=rank == 0)
             everyone.barrier()
             for name, (images, indices) in wanted.sources.items():
-                start, end = share(len(indices), layout.index(rank, DATA), layout.size(DATA))
+                start, end = share(len(indices), layout.index(rank, DATA), wanted.point.data_size)
                 own = indices[start:end]
                 _write_rows(making / f"{name}.npy", wanted.model, images, own, recorder)
             everyone.barrier()  # every rank's rows are on the disk

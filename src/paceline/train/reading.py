@@ -64,7 +64,7 @@ def hold(folder: Path, point: Point, rank: int) -> Holding:
         mapped = replace(mapped, **own)
     images, labels = mapped.train_images, mapped.train_labels
     if in_shares(point):
-        chosen = share_of(parts.train, point.layout.index(rank, DATA), point.layout.size(DATA))
+        chosen = share_of(parts.train, point.layout.index(rank, DATA), point.data_size)
         mpi.world(rank, point.processes)
         images = _through_mpi(folder / "train-images.npy", images, chosen)
         labels = _through_mpi(folder / "train-labels.npy", labels, chosen)
@@ -88,11 +88,10 @@ def make_batches(
         "index": point.layout.index(rank, DATA),
         "augmentation": Augmentation(point.augment, samples.shape, blank) if changed else None,
     }
-    size = point.layout.size(DATA)
     if in_shares(point):
-        counts = [len(share_of(parts.train, index, size)) for index in range(size)]
+        counts = [len(share_of(parts.train, index, point.data_size)) for index in range(point.data_size)]
         return ShareBatches(samples, counts, **common)
-    return Batches(samples, parts.train, size=size, **common)
+    return Batches(samples, parts.train, size=point.data_size, **common)
 
 
 def in_shares(point: Point) -> bool:

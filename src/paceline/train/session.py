@@ -240,15 +240,15 @@ class Session:
             rank=rank,
             layout=layout,
             data_index=layout.index(rank, DATA),
-            data_size=layout.size(DATA),
+            data_size=self._manifest.point.data_size,
             host=self._identity.host,
             versions=self._versions,
         )
 
     def _synchronised(self, model: nn.Module) -> Attendance | None:
         """Make batch-norm take its statistics along the data axis, where that has more than one index."""
-        crew = self.crew
-        return synchronise(model, self._recorder, crew.group(DATA)) if crew.data_size > 1 else None
+        several = self._manifest.point.data_size > 1
+        return synchronise(model, self._recorder, self.crew.group(DATA)) if several else None
 
     def _optimization(self, learner: nn.Module, phase: Phase, steps_per_epoch: int) -> Optimization:
         """What every phase has of its own: optimizer, strategy, learning rate, and average where there is one."""
@@ -261,7 +261,7 @@ class Session:
             pace=Pace(
                 settings,
                 batch_global=point.batch_global,
-                ranks=crew.data_size,
+                ranks=point.data_size,
                 steps_per_epoch=steps_per_epoch,
                 total_steps=phase.steps,
             ),

@@ -20,7 +20,6 @@ from dataclasses import replace
 
 import torch
 
-from paceline.layout import DATA
 from paceline.records.study import Point
 from paceline.train.optim.pace import rule_factor
 
@@ -66,7 +65,7 @@ def adascale_of(point: Point) -> AdaScale | None:
     if point.train.lr_rule != "adascale":
         return None
     linear = replace(point.train, lr_rule="linear")
-    scale = rule_factor(linear, batch_global=point.batch_global, ranks=point.layout.size(DATA))
+    scale = rule_factor(linear, batch_global=point.batch_global, ranks=point.data_size)
     return None if scale == 1 else AdaScale(batch=point.batch_global / scale, scale=scale)
 
 

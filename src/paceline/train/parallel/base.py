@@ -73,11 +73,6 @@ class Crew:
         """The number of ranks that train."""
         return self.point.ranks
 
-    @property
-    def data_size(self) -> int:
-        """The number of ranks along the data axis: shares of a step's samples."""
-        return self.layout.size(DATA)
-
     def group(self, axis: str) -> dist.ProcessGroup | None:
         """The process group of this rank along an axis; None for that of all processes."""
         return self.groups.get(axis)

@@ -59,7 +59,7 @@ class Ddp(Synchronous):
             forward_sync_buffers=False,
         )
         # DDP averages over the ranks of its group; the loop's losses are to be summed.
-        self.loss_factor = float(crew.data_size)
+        self.loss_factor = float(crew.point.data_size)
 
     def warm_up(self, forward_backward: Callable[[], None]) -> None:
         buffers = [buffer.clone() for buffer in self._model.buffers()]

@@ -29,7 +29,7 @@ class LocalSgd(Synchronous):
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, crew: Crew) -> None:
         super().__init__(model, optimizer, crew)
-        self.loss_factor = float(crew.data_size)
+        self.loss_factor = float(crew.point.data_size)
         self._average_every = crew.point.options["average_every"]
         self._steps_apart = 0
         self._copy_from_first((*model.parameters(), *model.buffers()))
@@ -87,6 +87,6 @@ class LocalSgd(Synchronous):
         """Replace tensors of one type by their mean along the data axis, in one message."""
         message = torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
         dist.all_reduce(message, group=self._crew.group(DATA))
-        message /= self._crew.data_size
+        message /= self._crew.point.data_size
         for tensor, mean in zip(tensors, message.split([tensor.numel() for tensor in tensors]), strict=True):
             tensor.copy_(mean.view(tensor.shape))
