@@ -63,7 +63,7 @@ class TimedLauncher(InstantLauncher):
             )
             for rank in range(ranks)
         )
-        write_curves(folder, reports[0].epochs)
+        write_curves(folder, reports[0].training.epochs)
         return Outcome(started_at_ns=manifest.launched_at_ns, ended_at_ns=ends[-1] + 1000 * US, reports=reports)
 
     def _step_ns(self, slowness: float) -> tuple[int, ...]:

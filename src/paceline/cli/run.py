@@ -184,9 +184,9 @@ def _show(results: Results, result: RunResult, console: Console, *, as_json: boo
     if as_json:
         console.json({**results.to_dict(), "run": plain(result)})
         return
-    if result.found:
-        console.fact("Found", ", ".join(result.found))
-    for note in result.notes:
+    if result.script.found:
+        console.fact("Found", ", ".join(result.script.found))
+    for note in result.script.notes:
         console.fact("Note", note)
     ledger = results.model.brief_ledger
     if ledger.rows:

@@ -28,7 +28,7 @@ from paceline.records import roles
 from paceline.records.folder import RunFolder
 from paceline.records.given import Clock
 from paceline.records.pulse import PulseWriter
-from paceline.records.run import Manifest, RankReport
+from paceline.records.run import Manifest, RankReport, TrainingReport
 from paceline.records.spans import SpanWriter
 from paceline.train import group, mpi, roll_call
 from paceline.train.batches import Samples
@@ -125,25 +125,27 @@ class Session:
             self._leave()
             self._counters.close()
             recorder.close()
-            return self._report(status="stopped", steps=progress.step, epochs=progress.epochs)
+            return self._report(status="stopped", steps=progress.step, training=TrainingReport(epochs=progress.epochs))
         rank.optim.strategy.leave()
         del watching
         self._leave()
         return self._done(
             steps=progress.step,
-            epochs=progress.epochs,
-            test_loss=progress.phases[-1].test_loss,
-            test_accuracy=progress.phases[-1].test_accuracy,
-            phases=progress.phases,
-            features=progress.features,
-            noise=progress.noise_epochs,
             parameters=sum(rank.network.numel.values()),
-            network=self._network,
-            load_s=load_s,
-            read_bytes=None if read_before is None else (read_after or 0) - read_before,
-            weights_sha256=weights_sha256(rank.network.model),
-            resumed_from_step=resumed.step if resumed else None,
-            resume_note=self._resume_note(resumed) if resumed else None,
+            training=TrainingReport(
+                epochs=progress.epochs,
+                test_loss=progress.phases[-1].test_loss,
+                test_accuracy=progress.phases[-1].test_accuracy,
+                phases=progress.phases,
+                features=progress.features,
+                noise=progress.noise_epochs,
+                network=self._network,
+                load_s=load_s,
+                read_bytes=None if read_before is None else (read_after or 0) - read_before,
+                weights_sha256=weights_sha256(rank.network.model),
+                resumed_from_step=resumed.step if resumed else None,
+                resume_note=self._resume_note(resumed) if resumed else None,
+            ),
         )
 
     def serve(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from study_help import FakeLauncher, failing_at, loaded, results
+from study_help import FakeLauncher, changed, failing_at, loaded, results
 
 from paceline.data import store
 from paceline.errors import DataError, FolderError, ModelError, RequestError, StorageError
@@ -163,7 +163,7 @@ def test_a_failed_run_ends_its_point_and_not_the_study(go, folder: Path) -> None
 
 def test_ranks_that_end_with_different_weights_fail_their_run(go, folder: Path) -> None:
     def differ(reports):
-        return [replace(report, weights_sha256=f"{report.rank}") for report in reports]
+        return [changed(report, weights_sha256=f"{report.rank}") for report in reports]
 
     done = go(FakeLauncher(change=differ))
     assert len(results(folder)) == 2
