@@ -58,7 +58,7 @@ ENTRIES: dict[str, dict[str, tuple[str, str]]] = {
         "flowers": ("paceline.data.named_folders:FLOWERS", "photos of five kinds of flowers, 224×224×3"),
         "fruits": ("paceline.data.named_folders:FRUITS", "fruits from all sides (Fruits-360), 100×100×3"),
         "caltech256": ("paceline.data.named_folders:CALTECH256", "photos of 257 kinds of things, 128×128×3"),
-        "digits": ("paceline.data.digits:digits", "1,797 handwritten digits, 8×8×1, carried by scikit-learn"),
+        "digits": ("paceline.data.digits:digits", "1,797 handwritten digits, 8×8×1, shipped with Paceline"),
         "synthetic": ("paceline.data.synthetic:synthetic", "random images of any shape that can be learned"),
     },
     "strategy": {

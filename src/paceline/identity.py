@@ -276,11 +276,6 @@ def config_folder() -> Path:
     return (Path(base) if base else Path.home() / ".config") / "paceline"
 
 
-def in_ci() -> bool:
-    """Whether this is a continuous-integration run, where falling back is a failure."""
-    return os.environ.get("CI", "").lower() in {"1", "true", "yes"}
-
-
 def _optional_int(name: str) -> int | None:
     value = os.environ.get(name)
     return None if value is None else int(value)
