@@ -97,7 +97,10 @@ class ResumedLauncher(InstantLauncher):
     def run(self, folder: RunFolder, manifest: Manifest, *, heartbeat_s: float, progress=lambda progress: None):
         outcome = super().run(folder, manifest, heartbeat_s=heartbeat_s, progress=progress)
         told = {"resumed_from_step": 1200, "resume_note": "host there → here", "test_loss": math.nan}
-        return replace(outcome, reports=tuple(replace(report, **told) for report in outcome.reports))
+        return replace(
+            outcome,
+            reports=tuple(replace(report, training=replace(report.training, **told)) for report in outcome.reports),
+        )
 
 
 class InterruptedLauncher(InstantLauncher):
