@@ -54,16 +54,15 @@ class TimedLauncher(InstantLauncher):
             replace(epoch(1, (ends[half] - begin) / 1e9), step=half),
             replace(epoch(2, (ends[-1] - ends[half]) / 1e9), step=self.steps),
         ]
+        said = [report(rank, ranks, manifest) for rank in range(ranks)]
+        accuracies = [
+            self.accuracy + self.noise.gauss(0, 0.001) if not rank else self.accuracy for rank in range(ranks)
+        ]
         reports = tuple(
-            replace(
-                report(rank, ranks, manifest),
-                epochs=tuple(epochs),
-                steps=self.steps,
-                test_accuracy=self.accuracy + self.noise.gauss(0, 0.001) if not rank else self.accuracy,
-            )
-            for rank in range(ranks)
+            replace(one, steps=self.steps, training=replace(one.training, epochs=tuple(epochs), test_accuracy=accuracy))
+            for one, accuracy in zip(said, accuracies, strict=True)
         )
-        write_curves(folder, reports[0].epochs)
+        write_curves(folder, reports[0].training.epochs)
         return Outcome(started_at_ns=manifest.launched_at_ns, ended_at_ns=ends[-1] + 1000 * US, reports=reports)
 
     def _step_ns(self, slowness: float) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from paceline.errors import RankError, RequestError
 from paceline.launch.base import Outcome, Placement, Progress
 from paceline.records.folder import RunFolder
-from paceline.records.run import Epoch, Manifest, RankReport
+from paceline.records.run import Epoch, Manifest, RankReport, TrainingReport
 from paceline.records.settings import LaunchSettings
 from paceline.records.spans import SpanWriter
 from paceline.records.study import Point
@@ -64,7 +64,7 @@ class InstantLauncher:
             write_spans(folder, rank, manifest.launched_at_ns)
         ended_at_ns = time.monotonic_ns()
         reports = tuple(report(rank, ranks, manifest) for rank in range(ranks))
-        write_curves(folder, reports[0].epochs)
+        write_curves(folder, reports[0].training.epochs)
         return Outcome(started_at_ns=manifest.launched_at_ns, ended_at_ns=ended_at_ns, reports=reports)
 
 
@@ -97,7 +97,10 @@ class ResumedLauncher(InstantLauncher):
     def run(self, folder: RunFolder, manifest: Manifest, *, heartbeat_s: float, progress=lambda progress: None):
         outcome = super().run(folder, manifest, heartbeat_s=heartbeat_s, progress=progress)
         told = {"resumed_from_step": 1200, "resume_note": "host there → here", "test_loss": math.nan}
-        return replace(outcome, reports=tuple(replace(report, **told) for report in outcome.reports))
+        return replace(
+            outcome,
+            reports=tuple(replace(report, training=replace(report.training, **told)) for report in outcome.reports),
+        )
 
 
 class InterruptedLauncher(InstantLauncher):
@@ -147,12 +150,14 @@ def report(rank: int, ranks: int, manifest: Manifest) -> RankReport:
         versions={"torch": "0"},
         steps=16,
         ended_at_ns=0,
-        epochs=tuple(epoch(number, 1.0 / ranks) for number in (1, 2)),
-        test_loss=0.5,
-        test_accuracy=0.9,
         parameters=170,
-        load_s=0.1,
-        weights_sha256=f"{manifest.seed:064x}",
+        training=TrainingReport(
+            epochs=tuple(epoch(number, 1.0 / ranks) for number in (1, 2)),
+            test_loss=0.5,
+            test_accuracy=0.9,
+            load_s=0.1,
+            weights_sha256=f"{manifest.seed:064x}",
+        ),
     )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from paceline.launch.base import Outcome, Placement
 from paceline.records.folder import RunFolder
-from paceline.records.run import Manifest, RankReport
+from paceline.records.run import Manifest, RankReport, ScriptFigures
 from paceline.records.settings import LaunchSettings
 from paceline.records.spans import SpanWriter
 from paceline.records.study import Point
@@ -70,10 +70,12 @@ class InstantScripts:
             versions={"torch": "0"},
             steps=steps,
             ended_at_ns=0,
-            samples=self.samples if steps > 1 else None,
-            timed_s=0.010 + 0.001 * rank if steps > 1 else None,
-            found=("DDP", f"{rank + 1} optimizers"),
-            notes=() if steps else ("No torch.optim optimizer took a step.",),
+            script=ScriptFigures(
+                samples=self.samples if steps > 1 else None,
+                timed_s=0.010 + 0.001 * rank if steps > 1 else None,
+                found=("DDP", f"{rank + 1} optimizers"),
+                notes=() if steps else ("No torch.optim optimizer took a step.",),
+            ),
         )
 
     def write_spans(self, folder: RunFolder, rank: int, launched_at_ns: int) -> None:

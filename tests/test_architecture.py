@@ -1,6 +1,6 @@
 """The import directions of the architecture, held by walking every import in the package.
 
-errors units identity catalog metrics guard host  ◀─ records
+errors units identity layout catalog metrics guard host  ◀─ records
 records ◀─ data probe launch analyze report ◀─ published train studies ◀─ app ◀─ cli
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "paceline"
-ROOTS = {"errors", "units", "identity", "catalog", "metrics", "guard", "host"}
+ROOTS = {"errors", "units", "identity", "layout", "catalog", "metrics", "guard", "host"}
 MAY_IMPORT = {
     "records": set(),
     "data": {"records"},

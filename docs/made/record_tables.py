@@ -16,7 +16,7 @@ from paceline.studies.bookkeeping import Failure
 _HELD: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("manifest.json", (run.Manifest, study.Point)),
     ("machine.json", (run.Machine, given.Given, given.Complaint, given.Link)),
-    ("ranks/rank-0000.json", (run.RankReport,)),
+    ("ranks/rank-0000.json", (run.RankReport, run.TrainingReport, run.ScriptFigures)),
     ("curves.csv", (run.Epoch,)),
     ("noise.csv", (run.NoiseEpoch,)),
     ("result.json", (run.RunResult, run.PhaseEnd)),

@@ -145,8 +145,8 @@ def train(
     try:
         loop.train(rank)
     except cases.Stopped:
-        rank.strategy.leave()
-        return {"stopped": rank.step}
+        rank.optim.strategy.leave()
+        return {"stopped": rank.progress.step}
     return finished(one, rank, losses, resumed, watching)
 
 
@@ -157,27 +157,27 @@ def finished(one: Any, rank: Any, losses: list[float], resumed: Any, watching: A
     import torch
 
     from paceline.data.cache import open_dataset
-    from paceline.train.evaluate import evaluate
 
     together = torch.tensor(losses, dtype=torch.float64)
-    peers = rank.strategy.peers
+    peers = rank.optim.strategy.peers
     peers.sum(together)
-    mapped = open_dataset(Path(rank.manifest.data_folder))
+    mapped = open_dataset(Path(rank.place.manifest.data_folder))
     test = one._samples(mapped.test_images, mapped.test_labels, mapped.dataset)
     everything = np.arange(mapped.dataset.test)
-    _, accuracy = evaluate(rank.model, test, everything, rank.recorder, peers, rank=rank.rank, size=rank.size)
-    rank.strategy.leave()
+    _, accuracy = cases.evaluated(rank, test, everything)
+    rank.optim.strategy.leave()
     del watching
     one._recorder.close()
-    state = cases.state_tensors(rank.model, rank.optimizer) if rank.rank == 0 else {}
+    state = cases.state_tensors(rank.network.model, rank.optim.optimizer) if rank.place.rank == 0 else {}
+    epochs = rank.progress.epochs
     return {
         "losses": together.tolist(),
-        "weights": cases.weights_sha256(rank.model),
+        "weights": cases.weights_sha256(rank.network.model),
         "state": {name: hash(tensor.contiguous().numpy().tobytes()) for name, tensor in state.items()},
-        "curves": cases.json.dumps([[e.train_loss, e.train_accuracy, e.validation_loss, e.step] for e in rank.epochs]),
+        "curves": cases.json.dumps([[e.train_loss, e.train_accuracy, e.validation_loss, e.step] for e in epochs]),
         "resumed_from": resumed.step if resumed else None,
         "accuracy": accuracy,
-        "parameters": sum(p.numel() for p in rank.model.parameters()),
+        "parameters": sum(p.numel() for p in rank.network.model.parameters()),
         "slots": sorted({name.rsplit(".", 1)[1] for name in state if name.startswith("optimizer.")}),
     }
 

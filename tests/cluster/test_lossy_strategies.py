@@ -75,7 +75,7 @@ def _launched(strategy: str, folder: Path, data_folder: str) -> float:
         point(2, pin=False), data=DATA, model=MODEL, train=TrainSettings(**TRAIN), strategy=strategy, options=options
     )
     told = replace(manifest(wanted), seed=3, data_folder=data_folder)
-    found = launch(folder, told, LocalLauncher()).reports[0].test_accuracy
+    found = launch(folder, told, LocalLauncher()).reports[0].training.test_accuracy
     assert found is not None
     return found
 

@@ -150,7 +150,7 @@ def test_a_rank_of_a_study_finds_its_mpi_and_leaves_it_well(digits_folder, tmp_p
     program = Program(command=command, ranks=(0, 1), host="here")
     done = run_kept([program], folder, told, heartbeat_s=60, progress=lambda progress: None)
     assert [report.status for report in done.reports] == ["done", "done"]
-    assert done.reports[0].weights_sha256 == done.reports[1].weights_sha256
+    assert done.reports[0].training.weights_sha256 == done.reports[1].training.weights_sha256
     assert folder.launcher_log.read_text() == "", "mpiexec complained"
 
 

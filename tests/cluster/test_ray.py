@@ -243,7 +243,7 @@ def test_training_over_two_nodes_ends_with_the_weights_of_local_ranks(ray_cluste
         there = replace(where, launcher=name, hosts=2 if name == "ray" else 1)
         told = replace(manifest(there, settings=ray_cluster.settings), data_folder=str(prepared.folder))
         reports = launch(tmp_path / name, told, launcher, heartbeat_s=60).reports
-        weights[name] = {report.weights_sha256 for report in reports}
+        weights[name] = {report.training.weights_sha256 for report in reports}
         hosts[name] = {report.host for report in reports}
     assert hosts == {"local": {HOST}, "ray": {HOST, SECOND_HOST}}
     assert weights["ray"] == weights["local"] and len(weights["local"]) == 1

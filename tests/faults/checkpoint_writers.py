@@ -25,7 +25,7 @@ from paceline.train import checkpoint
 
 def standing(step: int) -> checkpoint.Standing:
     return checkpoint.Standing(
-        point_id="p", seed=1, size=2, step=step, epochs=(), epoch_elapsed_s=0.0, host="h", versions={}
+        point_id="p", seed=1, layout={"data": 2}, step=step, epochs=(), epoch_elapsed_s=0.0, host="h", versions={}
     )
 
 
@@ -81,7 +81,7 @@ def main() -> None:
     lost = 0
     for number in range(count):
         acknowledged = acknowledged_before_kill(folder / str(number), chance.uniform(0.0, 0.05))
-        found = checkpoint.newest_checkpoint(folder / str(number), "p", 1, 2)
+        found = checkpoint.newest_checkpoint(folder / str(number), "p", 1, {"data": 2})
         if found is None or found[1].step < acknowledged:
             lost += 1
         else:

@@ -14,7 +14,7 @@ from paceline.guard import tie_to_parent
 from paceline.identity import this_rank
 from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder
-from paceline.records.run import Epoch, Manifest, RankReport
+from paceline.records.run import Epoch, Manifest, RankReport, TrainingReport
 from paceline.records.study import Point
 
 
@@ -57,12 +57,14 @@ def main() -> None:
         versions={},
         steps=1,
         ended_at_ns=time.monotonic_ns(),
-        epochs=(line,),
-        test_loss=0.5,
-        test_accuracy=0.5,
         parameters=1,
-        load_s=0.0,
-        weights_sha256=weights_sha256(manifest.point, manifest.seed),
+        training=TrainingReport(
+            epochs=(line,),
+            test_loss=0.5,
+            test_accuracy=0.5,
+            load_s=0.0,
+            weights_sha256=weights_sha256(manifest.point, manifest.seed),
+        ),
     )
     write_record(folder.rank_report(identity.rank), report)
 

@@ -15,6 +15,7 @@ import numpy as np
 import pretrained_cases
 import torch
 import torch.distributed as dist
+import two_axis
 
 from paceline import catalog
 from paceline.analyze.run.messages import COLLECTIVE
@@ -28,12 +29,15 @@ from paceline.records.spans import read_spans
 from paceline.records.study import Point
 from paceline.train import evaluate as evaluation
 from paceline.train import loop, mpi
+from paceline.train.batches import Samples
 from paceline.train.checkpoint import state_tensors
 from paceline.train.notice import Notice
+from paceline.train.rank import Rank
 from paceline.train.reading import hold
 from paceline.train.resume import resume
 from paceline.train.session import Session, weights_sha256
 
+two_axis.register()
 noise = noise_cases.noise
 frozen_base = pretrained_cases.frozen_base
 
@@ -134,24 +138,22 @@ def train(rank: int, size: int, *, folder: str, data: str, settings: dict[str, A
     except Stopped:
         if size > 1:
             dist.barrier()
-        return {"stopped": me.step}
-    if size > 1:
-        together = torch.tensor(losses, dtype=torch.float64)
-        dist.all_reduce(together)
-        losses = together.tolist()
-    state = state_tensors(me.model, me.optimizer)
+        return {"stopped": me.progress.step}
+    together = torch.tensor(losses, dtype=torch.float64)
+    me.optim.strategy.peers.sum(together)
+    state = state_tensors(me.network.model, me.optim.optimizer)
     return {
-        "losses": losses,
-        "weights": weights_sha256(me.model),
+        "losses": together.tolist(),
+        "weights": weights_sha256(me.network.model),
         "state": {name: hash(tensor.contiguous().numpy().tobytes()) for name, tensor in state.items()},
-        "curves": json.dumps([[e.train_loss, e.train_accuracy, e.validation_loss, e.step] for e in me.epochs]),
+        "curves": json.dumps([[e.train_loss, e.train_accuracy, e.validation_loss, e.step] for e in me.progress.epochs]),
         "resumed_from": resumed.step if resumed else None,
-        "phases": [(phase.name, phase.steps, phase.test_loss, phase.test_accuracy) for phase in me.phases],
-        "tests_timed": [bool(phase.test_s) for phase in me.phases],
-        "trainable": [phase.trainable for phase in me.phases],
-        "epochs": [(line.epoch, line.step, line.phase) for line in me.epochs],
-        "features_found": me.features and me.features.found,
-        "last_rate": me.optimizer.param_groups[0]["lr"],
+        "phases": [(phase.name, phase.steps, phase.test_loss, phase.test_accuracy) for phase in me.progress.phases],
+        "tests_timed": [bool(phase.test_s) for phase in me.progress.phases],
+        "trainable": [phase.trainable for phase in me.progress.phases],
+        "epochs": [(line.epoch, line.step, line.phase) for line in me.progress.epochs],
+        "features_found": me.progress.features and me.progress.features.found,
+        "last_rate": me.optim.optimizer.param_groups[0]["lr"],
     }
 
 
@@ -161,23 +163,23 @@ def first_step(rank: int, size: int, *, folder: str, data: str, settings: dict[s
     me = one.rank(hold(Path(data), manifest.point, rank))
     losses: list[float] = []
     me.on_step = lambda step, loss: losses.append(loss.item())
-    batch = me.batches.take(me.batches.order(0), 0)
-    before = {name: weights.detach().clone().numpy() for name, weights in me.model.named_parameters()}
+    batch = me.inputs.batches.take(me.inputs.batches.order(0), 0)
+    before = {name: weights.detach().clone().numpy() for name, weights in me.network.model.named_parameters()}
     with torch.no_grad():
-        scores, labels = me.model(batch.inputs).numpy(), batch.labels.numpy()
+        scores, labels = me.network.model(batch.inputs).numpy(), batch.labels.numpy()
     loop.train(me)
     with torch.no_grad():
-        inputs, validation_labels = me.samples.gather(torch.from_numpy(me.validation))
-        validation_scores = me.model(inputs).numpy()
+        inputs, validation_labels = me.inputs.samples.gather(torch.from_numpy(me.inputs.validation))
+        validation_scores = me.network.model(inputs).numpy()
     return {
         "before": before,
-        "after": {name: weights.detach().numpy() for name, weights in me.model.named_parameters()},
+        "after": {name: weights.detach().numpy() for name, weights in me.network.model.named_parameters()},
         "scores": scores,
         "labels": labels,
         "loss": losses[0],
         "validation_scores": validation_scores,
         "validation_labels": validation_labels.numpy(),
-        "validation_loss": me.epochs[0].validation_loss,
+        "validation_loss": me.progress.epochs[0].validation_loss,
     }
 
 
@@ -188,7 +190,20 @@ def evaluate(rank: int, size: int, *, folder: str, data: str, settings: dict[str
     me = one.rank(hold(Path(data), manifest.point, rank))
     test = one._samples(mapped.test_images, mapped.test_labels, mapped.dataset)
     indices = torch.arange(count).numpy()
-    return evaluation.evaluate(me.model, test, indices, me.recorder, me.strategy.peers, rank=rank, size=size)
+    return evaluated(me, test, indices)
+
+
+def evaluated(me: Rank, test: Samples, indices: np.ndarray) -> tuple[float, float]:
+    """Loss and accuracy over all ranks."""
+    return evaluation.evaluate(
+        me.network.model,
+        test,
+        indices,
+        me.recorder,
+        me.optim.strategy.peers,
+        index=me.place.data_index,
+        size=me.place.data_size,
+    )
 
 
 def learned(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any]) -> float:
@@ -200,7 +215,7 @@ def learned(rank: int, size: int, *, folder: str, data: str, settings: dict[str,
     mapped = held.mapped
     test = one._samples(mapped.test_images, mapped.test_labels, mapped.dataset)
     indices = torch.arange(mapped.dataset.test).numpy()
-    return evaluation.evaluate(me.model, test, indices, me.recorder, me.strategy.peers, rank=rank, size=size)[1]
+    return evaluated(me, test, indices)[1]
 
 
 def range_curve(
@@ -216,9 +231,9 @@ def range_curve(
     assert one.course(me, held).run()
     if size > 1:
         dist.barrier()
-    lines = me.folder.lr_range.read_text().splitlines()
+    lines = me.place.folder.lr_range.read_text().splitlines()
     curve = [tuple(map(float, line.split(","))) for line in lines[1:]]
-    return {"header": lines[0], "curve": curve, "steps": me.step, "weights": weights_sha256(me.model)}
+    return {"header": lines[0], "curve": curve, "steps": me.progress.step, "weights": weights_sha256(me.network.model)}
 
 
 def seen_collectives(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any]) -> dict:
@@ -231,16 +246,16 @@ def seen_collectives(rank: int, size: int, *, folder: str, data: str, settings: 
         dist.all_reduce(torch.ones(3))
     del watching
     one._recorder.close()
-    trace = read_spans(me.folder.rank_spans(rank), rank)
-    grad_bytes = sum(p.numel() * p.element_size() for p in me.model.parameters())
+    trace = read_spans(me.place.folder.rank_spans(rank), rank)
+    grad_bytes = sum(p.numel() * p.element_size() for p in me.network.model.parameters())
     rows = [
         (trace.operation[i], int(trace.bytes[i]), int(trace.sequence[i]), int(trace.step[i]))
         for i in range(len(trace))
         if trace.kind[i] == COLLECTIVE
     ]
     rows.sort(key=lambda row: row[2])  # written as they ended, and two under way may end in either order
-    shapes = [tuple(p.shape) for p in me.model.parameters()]
-    return {"rows": rows, "grad_bytes": grad_bytes, "shapes": shapes, "steps": me.step}
+    shapes = [tuple(p.shape) for p in me.network.model.parameters()]
+    return {"rows": rows, "grad_bytes": grad_bytes, "shapes": shapes, "steps": me.progress.step}
 
 
 def every_operation(rank: int, size: int, *, folder: str) -> dict:

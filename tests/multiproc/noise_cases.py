@@ -45,47 +45,49 @@ def noise(
         if step == stop_at:
             raise cases.Stopped
         if look:
-            me.noise.gather(me.strategy.peers)
-            seen.extend((r.samples, r.parts, r.local, r.mean) for r in me.noise.rows if r.step == step - 1)
+            me.optim.noise.gather(me.optim.strategy.peers)
+            seen.extend((r.samples, r.parts, r.local, r.mean) for r in me.optim.noise.rows if r.step == step - 1)
         losses.append(loss.item())
-        rates.append((me.optimizer.param_groups[0]["lr"], me.gain, me.adascale.progress if me.adascale else step))
+        progress = me.optim.adascale.progress if me.optim.adascale else step
+        rates.append((me.optim.optimizer.param_groups[0]["lr"], me.optim.gain, progress))
         look_at(step)
 
     me.on_step = on_step
-    look_at(me.step)
+    look_at(me.progress.step)
     try:
         loop.train(me)
     except cases.Stopped:
-        me.strategy.peers.barrier()
-        return {"stopped": me.step}
+        me.optim.strategy.peers.barrier()
+        return {"stopped": me.progress.step}
     together = torch.tensor(losses, dtype=torch.float64)
-    me.strategy.peers.sum(together)
+    me.optim.strategy.peers.sum(together)
     return {
         "seen": seen,
         "exact": exact,
         "true": true,
         "rates": rates,
         "losses": together.tolist(),
-        "epochs": [asdict(epoch) for epoch in me.noise_epochs],
-        "weights": weights_sha256(me.model),
+        "epochs": [asdict(epoch) for epoch in me.progress.noise_epochs],
+        "weights": weights_sha256(me.network.model),
         "resumed_from": resumed.step if resumed else None,
-        "adascale": me.adascale.state().tolist() if me.adascale else None,
+        "adascale": me.optim.adascale.state().tolist() if me.optim.adascale else None,
     }
 
 
 def _exact(me: Rank, step: int, size: int) -> tuple[int, int, float, float]:
     """What the step that comes will show, from the gradients of its samples one by one."""
-    epoch, number = divmod(step, me.batches.steps_per_epoch)
-    order = me.batches.order(epoch).samples
-    each = _sample_gradients(me, order[me.batches.samples_until(number) : me.batches.samples_until(number + 1)])
-    accumulate = me.manifest.point.train.accumulate
+    epoch, number = divmod(step, me.inputs.batches.steps_per_epoch)
+    batches = me.inputs.batches
+    order = batches.order(epoch).samples
+    each = _sample_gradients(me, order[batches.samples_until(number) : batches.samples_until(number + 1)])
+    accumulate = me.place.manifest.point.train.accumulate
     parts = [part for own in _split(each, size) for part in _split(own, min(accumulate, max(len(own), 1))) if len(part)]
     local = sum(len(part) * part.mean(0).square().sum().item() for part in parts) / len(each)
     return len(each), len(parts), local, each.mean(0).square().sum().item()
 
 
 def _true(me: Rank, step: int) -> tuple[float, float]:
-    each = _sample_gradients(me, me.batches.order(step // me.batches.steps_per_epoch).samples)
+    each = _sample_gradients(me, me.inputs.batches.order(step // me.inputs.batches.steps_per_epoch).samples)
     variance = each.var(0).sum().item()
     return variance, each.mean(0).square().sum().item() - variance / len(each)
 
@@ -96,11 +98,11 @@ def _split(items: torch.Tensor, size: int) -> list[torch.Tensor]:
 
 def _sample_gradients(me: Rank, indices: torch.Tensor) -> torch.Tensor:
     """One row per sample: the gradient of its own loss."""
-    inputs, labels = me.samples.gather(indices)
-    weights = {name: parameter.detach() for name, parameter in me.model.named_parameters()}
+    inputs, labels = me.inputs.samples.gather(indices)
+    weights = {name: parameter.detach() for name, parameter in me.network.model.named_parameters()}
 
     def loss(weights: dict[str, torch.Tensor], one: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
-        scores = func.functional_call(me.model, weights, (one.unsqueeze(0),))
+        scores = func.functional_call(me.network.model, weights, (one.unsqueeze(0),))
         return functional.cross_entropy(scores, label.unsqueeze(0))
 
     found = func.vmap(func.grad(loss), in_dims=(None, 0, 0))(weights, inputs, labels)

@@ -20,9 +20,9 @@ def frozen_base(rank: int, size: int, *, folder: str, data: str, settings: dict[
 
     one, manifest = cases.session(rank, size, folder, data, settings)
     me = one.rank(hold(Path(data), manifest.point, rank))
-    assert isinstance(me.model, Transfer) and isinstance(me.strategy, Synchronous)
-    before = {name: tensor.clone() for name, tensor in me.model.base.state_dict().items()}
-    head = me.model.head[0].weight.detach().clone()
+    assert isinstance(me.network.model, Transfer) and isinstance(me.optim.strategy, Synchronous)
+    before = {name: tensor.clone() for name, tensor in me.network.model.base.state_dict().items()}
+    head = me.network.model.head[0].weight.detach().clone()
     losses: list[float] = []
     me.on_step = lambda step, loss: losses.append(loss.item())
     loop.train(me)
@@ -30,11 +30,11 @@ def frozen_base(rank: int, size: int, *, folder: str, data: str, settings: dict[
         together = torch.tensor(losses, dtype=torch.float64)
         dist.all_reduce(together)
         losses = together.tolist()
-    after = me.model.base.state_dict()
+    after = me.network.model.base.state_dict()
     return {
         "losses": losses,
         "changed": [name for name, tensor in before.items() if not torch.equal(after[name], tensor)],
-        "learned": not torch.equal(me.model.head[0].weight, head),
-        "sent": len(me.strategy._buffers),
+        "learned": not torch.equal(me.network.model.head[0].weight, head),
+        "sent": len(me.optim.strategy._buffers),
         "network": one._network,
     }

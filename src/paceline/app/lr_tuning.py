@@ -124,7 +124,7 @@ def _advice(tests: Sequence[RangeTest], planned_steps: int) -> LrAdvice:
 
     measured = [Measured(seed=test.seed, rates=test.rates, losses=test.losses, planned=planned_steps) for test in tests]
     point = tests[0].point
-    return lr_advice(measured, batch_global=point.batch_global, ranks=point.ranks)
+    return lr_advice(measured, batch_global=point.batch_global, ranks=point.data_size)
 
 
 def _study_command(source: str | Path, options: Mapping[str, object], given: Values, changes: Sequence[str]) -> str:

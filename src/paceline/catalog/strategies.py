@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from paceline.catalog.entry import Entry
+from paceline.layout import Axis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,9 @@ class StrategyEntry(Entry):
     """Whether it stops where the loss does not depend on a trained parameter."""
     own_weights: bool = False
     """Whether the weights of two ranks may differ between two steps."""
+
+    axes: tuple[Axis, ...] = ()
+    """The axes of its mesh besides `data`; the last varies fastest. An option with the name of an axis is its size."""
 
     @property
     def has_servers(self) -> bool:

@@ -192,8 +192,8 @@ def result_text(result: RunResult) -> str:
         parts.append(counted(result.steps, "step"))
     if throughput is not None:
         parts.append(f"{count_text(round(throughput))} samples/s")
-    elif result.timed_s:
-        parts.append(f"{number_text((result.steps - 1) / result.timed_s)} steps/s")
+    elif result.script.timed_s:
+        parts.append(f"{number_text((result.steps - 1) / result.script.timed_s)} steps/s")
     last = duration_text(result.wall_s)
     if result.test_accuracy is not None:
         last = f"test accuracy {percent_text(result.test_accuracy)}"

@@ -110,19 +110,41 @@ def read_record(path: Path, cls: type[Record]) -> Record:
         raise _damaged(path, str(error)) from error
 
 
+def part(cls: type[Record]) -> Record:
+    """A field that is a record of its own in Python, and whose fields stand beside the others in JSON."""
+    return dataclasses.field(default_factory=cls, metadata={"part": cls})
+
+
+def names(cls: type) -> list[str]:
+    """The keys of a record in JSON."""
+    found: list[str] = []
+    for each in dataclasses.fields(cls):
+        found += names(each.metadata["part"]) if "part" in each.metadata else [each.name]
+    return found
+
+
 def plain(record: object) -> dict[str, typing.Any]:
     """A dataclass as JSON-ready values."""
-    return dataclasses.asdict(record)  # pyright: ignore[reportArgumentType]
+    values: dict[str, typing.Any] = dataclasses.asdict(record)  # pyright: ignore[reportArgumentType]
+    for each in dataclasses.fields(record):  # pyright: ignore[reportArgumentType]
+        if "part" in each.metadata:
+            values |= values.pop(each.name)
+    return values
 
 
 def from_plain(cls: type[Record], fields: Mapping[str, typing.Any]) -> Record:
     """A dataclass from JSON values: nested records, tuples and optional values included."""
     hints = typing.get_type_hints(cls)
-    known = {f.name for f in dataclasses.fields(cls)}  # pyright: ignore[reportArgumentType]
-    unknown = sorted(set(fields) - known)
+    unknown = sorted(set(fields) - set(names(cls)))
     if unknown:
         raise ValueError(f"unknown fields {', '.join(unknown)}")
-    return cls(**{name: _value(hints[name], value) for name, value in fields.items()})
+    values: dict[str, typing.Any] = {}
+    for each in dataclasses.fields(cls):  # pyright: ignore[reportArgumentType]
+        if own := each.metadata.get("part"):
+            values[each.name] = from_plain(own, {name: fields[name] for name in names(own) if name in fields})
+        elif each.name in fields:
+            values[each.name] = _value(hints[each.name], fields[each.name])
+    return cls(**values)
 
 
 def _value(hint: typing.Any, value: typing.Any) -> typing.Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from paceline import catalog
+from paceline.records.codec import part
 from paceline.records.given import Clock, Complaint, Given, Link
 from paceline.records.settings import LaunchSettings
 from paceline.records.study import Point
@@ -203,6 +204,46 @@ class CachedFeatures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingReport:
+    """What a rank reports of Paceline's own training."""
+
+    epochs: tuple[Epoch, ...] = ()
+    test_loss: float | None = None
+    test_accuracy: float | None = None
+    load_s: float | None = None
+    """Time until the data set was mapped or read, and its split known."""
+    read_bytes: int | None = None
+    """Bytes that went through read calls meanwhile; None where the system does not count them."""
+    weights_sha256: str | None = None
+    """Of the parameters and buffers at the end: equal on all ranks that hold the same shard of the network."""
+    resumed_from_step: int | None = None
+    resume_note: str | None = None
+    """What differed from the process that wrote the checkpoint: host or versions."""
+    phases: tuple[PhaseEnd, ...] = ()
+    """Phases of the training that are over; the last one's test is that of the run."""
+    features: CachedFeatures | None = None
+    """None where it trained on the images themselves."""
+    network: dict[str, str] = field(default_factory=dict)
+    """Of a pretrained network: its name, where its weights came from, what was done to images; empty for others."""
+    noise: tuple[NoiseEpoch, ...] = ()
+    """Epochs in which gradient noise was measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptFigures:
+    """What is known of a script, of one rank or of all together."""
+
+    samples: int | None = None
+    """What went through its model in the timed steps, all but the first; None where that is not known."""
+    timed_s: float | None = None
+    """From the start of its second step to the end of its last, of the slowest rank; None where there is no second."""
+    found: tuple[str, ...] = ()
+    """What the probe recognised in it, such as DDP."""
+    notes: tuple[str, ...] = ()
+    """What could not be measured, in sentences."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RankReport:
     """`ranks/rank-0003.json`: what a rank says when it is done, or how it failed."""
 
@@ -221,19 +262,7 @@ class RankReport:
     versions: dict[str, str]
     steps: int
     ended_at_ns: int
-    epochs: tuple[Epoch, ...] = ()
-    test_loss: float | None = None
-    test_accuracy: float | None = None
     parameters: int | None = None
-    load_s: float | None = None
-    """Time until the data set was mapped or read, and its split known."""
-    read_bytes: int | None = None
-    """Bytes that went through read calls meanwhile; None where the system does not count them."""
-    weights_sha256: str | None = None
-    """Of the parameters and buffers at the end: equal on all ranks."""
-    resumed_from_step: int | None = None
-    resume_note: str | None = None
-    """What differed from the process that wrote the checkpoint: host or versions."""
     error: str | None = None
     error_kind: str | None = None
     """peer where another rank's end was the cause, own otherwise."""
@@ -248,22 +277,10 @@ class RankReport:
     """That is off by this at most; None where it was not found out."""
     clock_at_end: Clock | None = None
     """The same once more after the last step, where it reads another clock than rank 0."""
-    samples: int | None = None
-    """Of a script: what went through its model in the timed steps, all but the first; None where that is not known."""
-    timed_s: float | None = None
-    """Of a script: from the start of its second step to the end of its last; None where there is no second."""
-    found: tuple[str, ...] = ()
-    """Of a script: what the probe recognised in it, such as DDP."""
-    notes: tuple[str, ...] = ()
-    """Of a script: what could not be measured, in sentences."""
-    phases: tuple[PhaseEnd, ...] = ()
-    """Phases of the training that are over; the last one's test is that of the run."""
-    features: CachedFeatures | None = None
-    """None where it trained on the images themselves."""
-    network: dict[str, str] = field(default_factory=dict)
-    """Of a pretrained network: its name, where its weights came from, what was done to images; empty for others."""
-    noise: tuple[NoiseEpoch, ...] = ()
-    """Epochs in which gradient noise was measured."""
+    training: TrainingReport = part(TrainingReport)
+    """Empty for a script and for a server."""
+    script: ScriptFigures = part(ScriptFigures)
+    """Empty for Paceline's own training."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,6 +340,7 @@ class RunResult:
     load_s: float | None
     steps: int
     weights_sha256: str | None
+    """Of rank 0."""
     oversubscribed: bool
     """More threads than cores: kept out of fits."""
     device: str = "cpu"
@@ -337,13 +355,8 @@ class RunResult:
     """Of an asynchronous strategy: the most steps that a rank was ahead of the slowest."""
     emulated: bool = False
     """Whether several hosts were only namespaces of one machine: kept out of fits."""
-    samples: int | None = None
-    """Of a script: what went through its model in the timed steps, all ranks together; None where not known."""
-    timed_s: float | None = None
-    """Of a script: the slowest rank's time for its timed steps, all but the first; None where there are none."""
-    found: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    """As its ranks said: what was recognised in the script, and what could not be measured."""
+    script: ScriptFigures = part(ScriptFigures)
+    """Of all ranks together; empty for Paceline's own training."""
     classes: int | None = None
     """Of the data set: what guessing gives follows from it. None for a script, and where it was not noted."""
     phases: tuple[PhaseEnd, ...] = ()

@@ -15,6 +15,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
 
 from paceline import catalog
+from paceline.layout import DATA, Layout, mesh
 from paceline.records.choices import Choice
 from paceline.records.settings import (
     AugmentSettings,
@@ -118,6 +119,17 @@ class Point(_Named):
     """What its recipe chose and why: `train` and `finetune` have it already, so it is no part of the point's name."""
 
     @property
+    def layout(self) -> Layout:
+        """The mesh of its ranks: the data axis, and the axes of its strategy."""
+        axes = catalog.strategy(self.strategy).axes
+        return mesh(self.ranks, [replace(axis, size=self.options.get(axis.name, axis.size)) for axis in axes])
+
+    @property
+    def data_size(self) -> int:
+        """The number of ranks along the data axis: shares of a step's samples."""
+        return self.layout.size(DATA)
+
+    @property
     def servers(self) -> int:
         """Processes that hold parameters and do not train."""
         return self.options.get("servers", 0)
@@ -177,7 +189,7 @@ class Point(_Named):
         if self.train.batch_global is not None:
             return self.train.batch_global
         assert self.train.batch_per_rank is not None
-        return self.train.batch_per_rank * self.ranks
+        return self.train.batch_per_rank * self.data_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,8 +43,8 @@ class RunLook:
     number: int = 0
     """0 where nobody has numbered it."""
     attempt: int = 1
-    batch_global: int | None = None
-    """Samples of a step over all ranks; None for a script."""
+    batch_per_rank: float | None = None
+    """Samples of a rank in a step; None for a script."""
     launched_at_ns: int | None = None
     """On the clock of the ranks' spans."""
     elapsed_s: float | None = None

@@ -34,8 +34,8 @@ def _training_lines(result: RunResult) -> list[str]:
 
 
 def _script_lines(result: RunResult, model: ReportModel, width: int) -> list[str]:
-    lines = [f"{'Found':<10} {', '.join(result.found)}"] if result.found else []
-    lines += [f"{'Note':<10} {note}" for note in result.notes]
+    lines = [f"{'Found':<10} {', '.join(result.script.found)}"] if result.script.found else []
+    lines += [f"{'Note':<10} {note}" for note in result.script.notes]
     ledger = model.brief_ledger
     if ledger.rows:
         lines.append(f"\n{ledger.caption}\n{table_text(ledger, width=width)}".rstrip())

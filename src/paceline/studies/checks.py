@@ -84,20 +84,25 @@ def _one_at_a_time(study: Study) -> Iterator[Problem]:
 
 def _of_combination(study: Study, base: Path, vary: Mapping[str, Collection[object]]) -> Iterator[Problem]:
     ranks = rank_numbers(study.run)
+    inner = math.prod(axis.size for axis in catalog.strategy(study.run.strategy).axes)
+    shares = tuple(max(1, count // inner) for count in ranks)
     if study.script is not None:
         yield from scripts.problems(study.script, base)
     else:
-        yield from _data(study.data, base, ranks=max(ranks, default=1))
+        yield from _data(study.data, base, shares=max(shares, default=1))
         yield from _augment(study.augment, study.train)
         yield from _model(study.model, base)
         yield from network_checks.problems(study, base)
         yield from _train(study.train)
-        yield from recipe_checks.problems(study, ranks, vary)
+        yield from recipe_checks.problems(study, shares, vary)
         yield from phase_checks.problems(study)
-        yield from noise_checks.problems(study, ranks)
+        yield from noise_checks.problems(study, shares)
         yield from target_checks.problems(study)
+        if any(count > 1 and count % inner for count in ranks):
+            text = f"run.ranks = {shown(study.run.ranks)}: {study.run.strategy} needs multiples of {inner}, or 1."
+            yield Problem(("run.ranks", "run.strategy"), text)
     yield from _run(study.run, ranks, script=study.script is not None)
-    yield from _together(study.train, study.run, ranks)
+    yield from _together(study.train, study.run, ranks, max(shares, default=1))
 
 
 def _naming(study: Study) -> Iterator[Problem]:
@@ -119,16 +124,16 @@ def _naming(study: Study) -> Iterator[Problem]:
     yield from _one_of("study.size", study.size, ("", "small", "full"))
 
 
-def _data(data: DataSettings, base: Path, *, ranks: int) -> Iterator[Problem]:
+def _data(data: DataSettings, base: Path, *, shares: int) -> Iterator[Problem]:
     path = data_path(data.dataset, base)
     if path is not None and not os.path.exists(path):
         yield Problem(("data.dataset",), f"data.dataset = {shown(data.dataset)}: {_no_dataset(data.dataset, path)}")
     yield from _least("data.train_samples", data.train_samples, 1)
     yield from _least("data.test_samples", data.test_samples, 1)
-    if data.train_samples is not None and 1 <= data.train_samples < ranks:
+    if data.train_samples is not None and 1 <= data.train_samples < shares:
         yield Problem(
             ("data.train_samples", "run.ranks", "run.hosts", "run.ranks_per_host"),
-            f"data.train_samples = {data.train_samples}: must be at least the largest number of ranks, {ranks}.",
+            f"data.train_samples = {data.train_samples}: must be at least the largest number of ranks, {shares}.",
         )
     yield from _one_of("data.read", data.read, ("mapped", "whole", "mpi-io"))
     if not math.isfinite(data.validation) or data.validation < 0 or (data.validation > 1 and data.validation % 1):
@@ -267,15 +272,15 @@ def _run(run: RunSettings, ranks: tuple[int, ...], *, script: bool) -> Iterator[
         yield Problem(("run.heartbeat_s",), f"run.heartbeat_s = {run.heartbeat_s}: must be a finite number above 0.")
 
 
-def _together(train: TrainSettings, run: RunSettings, ranks: tuple[int, ...]) -> Iterator[Problem]:
+def _together(train: TrainSettings, run: RunSettings, ranks: tuple[int, ...], shares: int) -> Iterator[Problem]:
     """What holds between several keys."""
     most, fewest = max(ranks, default=1), min(ranks, default=1)
     about = ("run.ranks", "run.hosts", "run.ranks_per_host")
-    if train.batch_global is not None and 1 <= train.batch_global < most:
+    if train.batch_global is not None and 1 <= train.batch_global < shares:
         yield Problem(
             ("train.batch_global", *about),
-            f"train.batch_global = {train.batch_global}: is smaller than the {most} ranks that share it. "
-            f"Give at least {most}, or fewer ranks.",
+            f"train.batch_global = {train.batch_global}: is smaller than the {shares} ranks that share it. "
+            f"Give at least {shares}, or fewer ranks.",
         )
     if run.ranks and run.ranks_per_host is not None:
         text = "run.ranks and run.ranks_per_host are both given: leave one of them out."

@@ -5,19 +5,22 @@ from __future__ import annotations
 import functools
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 from paceline import units
 from paceline.errors import RankError
 from paceline.identity import versions
 from paceline.launch.base import Outcome, Placement
 from paceline.records import roles
-from paceline.records.run import Epoch, Manifest, RankReport, RunResult
+from paceline.records.run import CachedFeatures, Epoch, Manifest, RankReport, RunResult, ScriptFigures
 from paceline.records.study import Run, Study
-from paceline.studies.scripts import script_facts
+from paceline.studies.scripts import script_figures
+
+_Value = TypeVar("_Value", int, float)
 
 
 def new_manifest(
@@ -64,9 +67,10 @@ def run_result(
     """What a run came to, from what its ranks say; RankError where they contradict one another."""
     reports = sorted(outcome.reports, key=lambda report: report.rank)
     ranks = _complete(manifest, reports)
-    first = ranks[0]
+    first, script = ranks[0], manifest.point.script is not None
+    training = first.training
     wall_s = units.seconds(outcome.ended_at_ns - outcome.started_at_ns)
-    result = RunResult(
+    return RunResult(
         point_id=manifest.point_id,
         run=manifest.run,
         seed=manifest.seed,
@@ -74,30 +78,39 @@ def run_result(
         attempt=manifest.attempt,
         launched_at=manifest.launched_at,
         launched_at_ns=outcome.started_at_ns,
-        total_s=wall_s if first.resumed_from_step is None else None,
+        total_s=wall_s if training.resumed_from_step is None else None,
         wall_s=wall_s,
-        epochs=tuple(_slowest(lines) for lines in zip(*(report.epochs for report in ranks), strict=True)),
-        test_loss=first.test_loss,
-        test_accuracy=first.test_accuracy,
+        epochs=tuple(_slowest(lines) for lines in zip(*(report.training.epochs for report in ranks), strict=True)),
+        test_loss=training.test_loss,
+        test_accuracy=training.test_accuracy,
         parameters=first.parameters,
-        load_s=max((r.load_s for r in ranks if r.load_s is not None), default=None),
-        read_bytes=max((r.read_bytes for r in ranks if r.read_bytes is not None), default=None),
-        steps=first.steps,
-        weights_sha256=first.weights_sha256,
+        load_s=_most(report.training.load_s for report in ranks),
+        read_bytes=_most(report.training.read_bytes for report in ranks),
+        steps=min(report.steps for report in ranks),
+        weights_sha256=training.weights_sha256,
         oversubscribed=oversubscribed,
         emulated=emulated,
         queue_s=queue_s,
         classes=classes,
         device=first.device.split(":")[0],
         staleness_max=max((len(report.staleness) - 1 for report in reports if report.staleness), default=None),
-        resumed_from_step=first.resumed_from_step,
-        resume_note=first.resume_note,
-        noise=first.noise,
-        phases=first.phases,
-        network=first.network,
-        features=max((r.features for r in ranks if r.features), key=lambda made: made.ready_s, default=None),
+        resumed_from_step=training.resumed_from_step,
+        resume_note=training.resume_note,
+        noise=training.noise,
+        phases=training.phases,
+        network=training.network,
+        features=max(filter(None, (report.training.features for report in ranks)), key=_ready_s, default=None),
+        script=script_figures(ranks) if script else ScriptFigures(),
     )
-    return replace(result, **script_facts(ranks)) if manifest.point.script else result
+
+
+def _most(values: Iterable[_Value | None]) -> _Value | None:
+    """The largest of those that are known."""
+    return max((value for value in values if value is not None), default=None)
+
+
+def _ready_s(features: CachedFeatures) -> float:
+    return features.ready_s
 
 
 def _complete(manifest: Manifest, reports: Sequence[RankReport]) -> list[RankReport]:
@@ -112,16 +125,23 @@ def _complete(manifest: Manifest, reports: Sequence[RankReport]) -> list[RankRep
         if report.status != "done":
             raise _doubtful(manifest, f"{roles.title(point, report.rank)} ended without a complete report.")
     for report in ranks:
-        wanted = (report.test_loss, report.test_accuracy, report.parameters, report.load_s, report.weights_sha256)
+        own = report.training
+        wanted = (own.test_loss, own.test_accuracy, report.parameters, own.load_s, own.weights_sha256)
         if report.status != "done" or (point.script is None and None in wanted):
             raise _doubtful(manifest, f"Rank {report.rank} ended without a complete report.")
         if point.script is not None:
             continue  # its ranks may well do different things
-        if report.weights_sha256 != first.weights_sha256:
-            raise _doubtful(manifest, f"Rank {report.rank} ended with other weights than rank 0.")
-        if (report.steps, [line.epoch for line in report.epochs]) != (first.steps, [e.epoch for e in first.epochs]):
+        replica = ranks[point.layout.replicas(report.rank)[0]]
+        if own.weights_sha256 != replica.training.weights_sha256:
+            raise _doubtful(manifest, f"Rank {report.rank} ended with other weights than rank {replica.rank}.")
+        if (report.steps, _numbers(report)) != (first.steps, _numbers(first)):
             raise _doubtful(manifest, f"Rank {report.rank} took {report.steps} steps, rank 0 took {first.steps}.")
     return ranks
+
+
+def _numbers(report: RankReport) -> list[int]:
+    """The epochs that a rank has finished."""
+    return [line.epoch for line in report.training.epochs]
 
 
 def _doubtful(manifest: Manifest, what: str) -> RankError:

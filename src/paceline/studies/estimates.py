@@ -93,13 +93,13 @@ class Estimates:
         """Samples that one rank of a point computes in all; images pass a base whose features are cached once."""
         cached, tuned = point.train.cached_features, point.finetune.epochs
         if point.train.steps is not None and not (cached or tuned):
-            return point.train.steps * point.batch_global / point.ranks
+            return point.train.steps * point.batch_global / point.data_size
         num_train = self._num_train(point.data)
         if num_train is None:
             return None
         steps, epochs = point.train.steps, point.train.epochs or 0
         first = num_train if cached else epochs * num_train if steps is None else steps * point.batch_global
-        return (first + tuned * num_train) / point.ranks
+        return (first + tuned * num_train) / point.data_size
 
 
 def paid(point: Point) -> int:

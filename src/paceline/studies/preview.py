@@ -179,7 +179,7 @@ def _previewed(
         options=point.options,
         factors={path: factor_value(point, path) for path in study.vary},
         batch_global=batch,
-        batch_per_rank=batch and batch / point.ranks,
+        batch_per_rank=batch and batch / point.data_size,
         steps_per_epoch=None if num_train is None or batch is None else math.ceil(num_train / batch),
         placement=placement.text,
         oversubscribed=placement.oversubscribed,

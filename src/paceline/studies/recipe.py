@@ -55,7 +55,7 @@ def followed(point: Point, said: Collection[str] = ()) -> Point:
     if point.script is not None:
         return point
     train, choices = resolved(
-        point.train, batch_global=point.batch_global, ranks=point.ranks, servers=point.servers > 0, said=said
+        point.train, batch_global=point.batch_global, ranks=point.data_size, servers=point.servers > 0, said=said
     )
     finetune, others = _second_phase(point.finetune, train)
     return replace(point, train=train, finetune=finetune, chosen=(*choices, *others))

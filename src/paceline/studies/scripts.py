@@ -12,17 +12,18 @@ import hashlib
 import importlib.util
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from paceline import catalog
 from paceline.errors import RequestError
-from paceline.records.run import RankReport
+from paceline.records.run import RankReport, ScriptFigures
 from paceline.records.settings import ScriptSettings
 from paceline.studies.files import absolute
 from paceline.studies.keys import Problem, shown
 
+_Value = TypeVar("_Value", int, float)
 STRATEGY = "script"
 """In place of a strategy's name."""
 DEFAULTS: dict[str, Any] = {
@@ -128,16 +129,22 @@ def problems(script: ScriptSettings, base: Path) -> Iterator[Problem]:
         yield Problem(("script.arguments",), "script.arguments: no argument of a program can have a zero byte in it.")
 
 
-def script_facts(ranks: Sequence[RankReport]) -> dict[str, Any]:
-    """What the ranks of a script say of their run, as fields of its result: steps and times of the slowest."""
-    steps, samples, times_s = ([getattr(report, name) for report in ranks] for name in ("steps", "samples", "timed_s"))
-    notes = list(dict.fromkeys(note for report in ranks for note in report.notes))
+def script_figures(ranks: Sequence[RankReport]) -> ScriptFigures:
+    """What the ranks of a script report of their run, together: the time is that of the slowest."""
+    steps = [report.steps for report in ranks]
+    samples, times_s = [report.script.samples for report in ranks], [report.script.timed_s for report in ranks]
+    notes = list(dict.fromkeys(note for report in ranks for note in report.script.notes))
     if min(steps) < max(steps):
         notes.append(f"Ranks took different numbers of steps, {min(steps)} to {max(steps)}: the fewest are counted.")
-    return {
-        "steps": min(steps),
-        "samples": None if None in samples else sum(samples),
-        "timed_s": None if None in times_s else max(times_s),
-        "found": tuple(dict.fromkeys(word for report in ranks for word in report.found)),
-        "notes": tuple(notes),
-    }
+    return ScriptFigures(
+        samples=_all(samples, sum),
+        timed_s=_all(times_s, max),
+        found=tuple(dict.fromkeys(word for report in ranks for word in report.script.found)),
+        notes=tuple(notes),
+    )
+
+
+def _all(values: Sequence[_Value | None], together: Callable[[list[_Value]], _Value]) -> _Value | None:
+    """One value of all ranks; None where it is not known of some rank."""
+    known = [value for value in values if value is not None]
+    return together(known) if len(known) == len(values) else None

@@ -67,7 +67,7 @@ class RunWatcher:
             point_id=manifest.point_id if manifest else "",
             number=manifest.run if manifest else 0,
             attempt=manifest.attempt if manifest else 1,
-            batch_global=manifest.point.batch_global if manifest and manifest.point.script is None else None,
+            batch_per_rank=_batch_per_rank(manifest),
             launched_at_ns=manifest.launched_at_ns if manifest else None,
             elapsed_s=None if since_s is None else max(0.0, time.time() - since_s),
             phase=self._phase(manifest),
@@ -201,3 +201,9 @@ def _instant_s(text: str) -> float | None:
 
 def _exit_text(code: int) -> str:
     return f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}" if code else "done"
+
+
+def _batch_per_rank(manifest: Manifest | None) -> float | None:
+    if manifest is None or manifest.point.script is not None:
+        return None
+    return manifest.point.batch_global / manifest.point.data_size

@@ -4,9 +4,10 @@ The samples of a step follow from seed, epoch and step alone, never from the num
 
     order(epoch)  =  permutation of all training samples, seeded by (seed, epoch)
     step i        =  order[i·B : (i+1)·B]           B = batch_global; the last step may be shorter
-    rank r of N   =  the r-th of N contiguous shares of that, as equal as can be, larger ones first
+    index r of N  =  the r-th of N contiguous shares of that, as equal as can be, larger ones first
 
-So every sample is used exactly once an epoch, and any number of ranks sees the same steps. How a sample is
+The index is that of a rank along the data axis of the layout: ranks that differ along other axes alone take the same
+share. So every sample is used exactly once an epoch, and any number of ranks sees the same steps. How a sample is
 augmented follows from seed, epoch and its index. The data set stays mapped: a batch gathers its own bytes and
 nothing else.
 """
@@ -23,11 +24,11 @@ from paceline.train.augment import Augmentation
 from paceline.train.draws import sample_keys
 
 
-def share(count: int, rank: int, size: int) -> tuple[int, int]:
-    """Start and end of rank's part of `count` things."""
+def share(count: int, index: int, size: int) -> tuple[int, int]:
+    """Start and end of part `index` of `size` parts of `count` things."""
     base, extra = divmod(count, size)
-    start = rank * base + min(rank, extra)
-    return start, start + base + (rank < extra)
+    start = index * base + min(index, extra)
+    return start, start + base + (index < extra)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class Batches:
         *,
         batch_global: int,
         seed: int,
-        rank: int,
+        index: int,
         size: int,
         augmentation: Augmentation | None = None,
     ) -> None:
@@ -114,7 +115,7 @@ class Batches:
         self._indices = indices
         self._batch_global = batch_global
         self._seed = seed
-        self._rank = rank
+        self._index = index
         self._size = size
         self.num_samples = len(indices)
         self.steps_per_epoch = -(-self.num_samples // batch_global)
@@ -131,7 +132,7 @@ class Batches:
     def take(self, order: Order, number: int) -> Batch:
         """This rank's share of step `number` of an epoch."""
         first, last = number * self._batch_global, self.samples_until(number + 1)
-        start, end = share(last - first, self._rank, self._size)
+        start, end = share(last - first, self._index, self._size)
         # An empty share still has to pass the network, so that DDP's hooks fire: with weight zero.
         chosen = order.samples[first + start : first + end] if end > start else order.samples[first : first + 1]
         change = _change(self._augmentation, self._seed, order.epoch, chosen)
@@ -154,7 +155,7 @@ class ShareBatches:
         *,
         batch_global: int,
         seed: int,
-        rank: int,
+        index: int,
         augmentation: Augmentation | None = None,
     ) -> None:
         self._samples = samples
@@ -162,14 +163,14 @@ class ShareBatches:
         self._counts = tuple(counts)
         self._batch_global = batch_global
         self._seed = seed
-        self._rank = rank
+        self._index = index
         self.num_samples = sum(counts)
         self.steps_per_epoch = -(-self.num_samples // batch_global)
 
     def order(self, epoch: int) -> Order:
         """The order of this rank's own samples in an epoch."""
-        generator = np.random.default_rng((self._seed, epoch, self._rank))
-        return Order(torch.from_numpy(generator.permutation(self._counts[self._rank])), epoch)
+        generator = np.random.default_rng((self._seed, epoch, self._index))
+        return Order(torch.from_numpy(generator.permutation(self._counts[self._index])), epoch)
 
     def samples_until(self, steps: int) -> int:
         """Samples used in the first `steps` steps of an epoch, over all ranks."""
@@ -177,11 +178,11 @@ class ShareBatches:
 
     def take(self, order: Order, number: int) -> Batch:
         """This rank's part of step `number` of an epoch."""
-        own = self._counts[self._rank]
+        own = self._counts[self._index]
         start, end = self._own_until(number, own), self._own_until(number + 1, own)
         chosen = order.samples[start:end] if end > start else order.samples[:1]
         # Counted over all ranks, so that no two samples are changed alike.
-        numbers = chosen + sum(self._counts[: self._rank])
+        numbers = chosen + sum(self._counts[: self._index])
         change = _change(self._augmentation, self._seed, order.epoch, numbers)
         inputs, labels = self._samples.gather(chosen, change)
         return Batch(inputs, labels, end - start, self.samples_until(number + 1) - self.samples_until(number))

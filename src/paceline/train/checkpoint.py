@@ -5,9 +5,10 @@
         state.json            step, epochs so far, where and with what it was written
         complete              SHA-256 of the two: written last
 
-All ranks hold the same weights, so rank 0 writes for all. The folder is filled under another
+Rank 0 writes for all: the whole network, which a strategy gathers where its ranks hold shards of it, and the sums of
+the unfinished epoch for each index along the data axis. The folder is filled under another
 name, synced, and renamed: a kill at any moment leaves the previous checkpoint untouched. Random
-numbers follow from seed, rank and step (see `loop.py`), so no generator's state is needed.
+numbers follow from seed, data index and step (see `loop.py`), so no generator's state is needed.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Standing:
 
     point_id: str
     seed: int
-    size: int
+    layout: dict[str, int]
+    """The size of each axis of the mesh of ranks that wrote it."""
     step: int
     epochs: tuple[Epoch, ...]
     """Those that are finished."""
@@ -107,7 +109,7 @@ def read_checkpoint(path: Path) -> tuple[Standing, dict[str, torch.Tensor]]:
 
 
 def newest_checkpoint(
-    folder: Path, point_id: str, seed: int, size: int
+    folder: Path, point_id: str, seed: int, layout: Mapping[str, int]
 ) -> tuple[Path, Standing, dict[str, torch.Tensor]] | None:
     """The newest whole checkpoint of this very run, or None. Damaged ones are passed over."""
     for path in checkpoint_folders(folder):
@@ -115,7 +117,7 @@ def newest_checkpoint(
             standing, tensors = read_checkpoint(path)
         except StorageError:
             continue
-        if (standing.point_id, standing.seed, standing.size) == (point_id, seed, size):
+        if (standing.point_id, standing.seed, standing.layout) == (point_id, seed, layout):
             return path, standing, tensors
     return None
 

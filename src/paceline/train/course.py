@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from torch import nn
@@ -21,50 +20,41 @@ from torch import nn
 from paceline import units
 from paceline.records.run import PhaseEnd
 from paceline.train import features
-from paceline.train.batches import Batches, Samples, ShareBatches
+from paceline.train.batches import Batches
 from paceline.train.evaluate import evaluate
 from paceline.train.loop import train
 from paceline.train.lr_range import RANGE, explore
 from paceline.train.phases import Phase, kept_still, planned, unfreeze
-from paceline.train.rank import Rank
+from paceline.train.rank import Optimization, Rank
 from paceline.train.reading import Holding
 
-Equipment = Callable[[nn.Module, Phase, int], dict[str, Any]]
-"""(what is trained, phase, steps of an epoch) -> optimizer, strategy, pace and average of a rank."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Inputs:
-    """What a phase trains on, and is tested with."""
-
-    batches: Batches | ShareBatches
-    samples: Samples
-    test: Samples
+Optimizing = Callable[[nn.Module, Phase, int], Optimization]
+"""(what is trained, phase, steps of an epoch) -> how its weights are updated."""
 
 
 class Course:
     """Leads a rank through the phases of its run."""
 
-    def __init__(self, rank: Rank, held: Holding, test: Samples, equipment: Equipment) -> None:
+    def __init__(self, rank: Rank, held: Holding, optimizing: Optimizing) -> None:
         self._rank = rank
         self._held = held
-        self._equipment = equipment
-        self._images = self._inputs = _Inputs(rank.batches, rank.samples, test)
-        self._phases = planned(rank.manifest.point, rank.batches.steps_per_epoch)
+        self._optimizing = optimizing
+        self._images = rank.inputs
+        self._phases = planned(rank.place.manifest.point, rank.inputs.batches.steps_per_epoch)
         rank.advance = self.advance
 
     def run(self) -> bool:
         """Train to the end, with a test after every phase; False where the rank was told to leave before."""
         rank = self._rank
         while True:
-            if rank.learner is not rank.model:
+            if rank.network.learner is not rank.network.model:
                 self._take_features()
             ranged = rank.phase.settings.schedule == RANGE
             if ranged:
                 explore(rank)
             elif not train(rank):
                 return False
-            rank.phases += (self._end(),)
+            rank.progress.phases += (self._end(),)
             if ranged or rank.phase == self._phases[-1]:
                 return True
             self.advance()
@@ -72,17 +62,15 @@ class Course:
     def advance(self) -> None:
         """Begin the next phase: on images, with the whole model unfrozen."""
         rank = self._rank
-        rank.strategy.leave()
-        rank.model.zero_grad(set_to_none=True)
-        batchnorm = rank.manifest.point.finetune.batchnorm
-        rank.still = kept_still(rank.model) if batchnorm == "frozen" else ()
-        unfreeze(rank.model, batchnorm)
+        rank.optim.strategy.leave()
+        rank.network.model.zero_grad(set_to_none=True)
+        batchnorm = rank.place.manifest.point.finetune.batchnorm
+        frozen = kept_still(rank.network.model) if batchnorm == "frozen" else ()
+        unfreeze(rank.network.model, batchnorm)
+        rank.network = replace(rank.network, learner=rank.network.model, frozen=frozen)
         rank.phase = self._phases[self._phases.index(rank.phase) + 1]
-        rank.learner = rank.model
-        rank.gain = 1.0
-        self._use(self._images)
-        for name, value in self._equipment(rank.model, rank.phase, rank.batches.steps_per_epoch).items():
-            setattr(rank, name, value)
+        rank.inputs = self._images
+        rank.optim = self._optimizing(rank.network.model, rank.phase, rank.inputs.batches.steps_per_epoch)
         # What the phase before has left would otherwise be looked through in every collection to come.
         gc.unfreeze()
         gc.collect()
@@ -90,42 +78,40 @@ class Course:
 
     def _take_features(self) -> None:
         """Train on features in place of images."""
-        rank, held, point = self._rank, self._held, self._rank.manifest.point
+        rank, held, place = self._rank, self._held, self._rank.place
+        point = place.manifest.point
         used = np.sort(np.concatenate((held.parts.train, held.parts.validation)))
         wanted = features.Wanted(
-            model=rank.model,
+            model=rank.network.model,
             point=point,
             digest=held.mapped.dataset.digest,
-            cache=Path(rank.manifest.data_folder).parent,
+            cache=Path(place.manifest.data_folder).parent,
             sources={"train": (self._images.samples, used), "test": (self._images.test, held.parts.test)},
         )
-        made, rank.features = features.ready(wanted, rank.recorder, rank.strategy.peers, rank=rank.rank, size=rank.size)
+        everyone = rank.optim.strategy.everyone
+        made, rank.progress.features = features.ready(wanted, rank.recorder, everyone, place.rank)
         batches = Batches(
             made["train"],
             held.parts.train,
             batch_global=point.batch_global,
-            seed=rank.manifest.seed,
-            rank=rank.rank,
-            size=rank.size,
+            seed=place.manifest.seed,
+            index=place.data_index,
+            size=place.data_size,
         )
-        self._use(_Inputs(batches, made["train"], made["test"]))
-
-    def _use(self, inputs: _Inputs) -> None:
-        self._inputs = inputs
-        self._rank.batches, self._rank.samples = inputs.batches, inputs.samples
+        rank.inputs = replace(rank.inputs, batches=batches, samples=made["train"], test=made["test"])
 
     def _end(self) -> PhaseEnd:
         """The test at the end of a phase."""
         rank, began_at_ns = self._rank, self._rank.recorder.clock_ns()
         loss, accuracy = evaluate(
-            rank.learner,
-            self._inputs.test,
+            rank.network.learner,
+            rank.inputs.test,
             self._held.parts.test,
             rank.recorder,
-            rank.strategy.peers,
-            rank=rank.rank,
-            size=rank.size,
-            average=rank.average,
+            rank.optim.strategy.peers,
+            index=rank.place.data_index,
+            size=rank.place.data_size,
+            average=rank.optim.average,
         )
         return PhaseEnd(
             name=rank.phase.name,
@@ -133,5 +119,5 @@ class Course:
             test_loss=loss,
             test_accuracy=accuracy,
             test_s=units.seconds(rank.recorder.clock_ns() - began_at_ns),
-            trainable=sum(each.numel() for each in rank.model.parameters() if each.requires_grad),
+            trainable=rank.network.trainable,
         )

@@ -1,6 +1,6 @@
 """Loss and accuracy on a set, sharded over ranks and exact for any size of it.
 
-Each rank takes a contiguous share; sums and counts are added up over ranks, so no sample is
+Each index along the data axis takes a contiguous share; sums and counts are added up along that axis, so no sample is
 counted twice and none is left out.
 """
 
@@ -47,12 +47,12 @@ def evaluate(
     recorder: Recorder,
     peers: Peers,
     *,
-    rank: int,
+    index: int,
     size: int,
     average: Average | None = None,
 ) -> tuple[float, float]:
     """Mean loss and accuracy over `indices`, the same on every rank; of the averaged weights where there are any."""
-    start, end = share(len(indices), rank, size)
+    start, end = share(len(indices), index, size)
     chosen = torch.from_numpy(indices[start:end])
     training = model.training
     model.eval()

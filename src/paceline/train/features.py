@@ -2,10 +2,11 @@
 
     CACHE/features-5d2ab0c19f3e7746/     train.npy test.npy features.json  one row per image, mapped by every rank
 
-Every rank computes its share and writes it into its place of the same files. They are filled in a folder of another
-name, which gets its own when all ranks are done: it is there whole or not at all, and what a killed run leaves behind
-is never used. The folder's name is a digest of all that the features depend on: the data, which of it is used, the
-model with its options and its preprocessing, its weights, the precision, and the versions that computed them.
+Every index along the data axis computes its share and writes it into its place of the same files. They are filled in
+a folder of another name, which gets its own when all ranks are done: it is there whole or not at all, and what a
+killed run leaves behind is never used. The folder's name is a digest of all that the features depend on: the data,
+which of it is used, the model with its options and its preprocessing, its weights, the precision, and the versions
+that computed them.
 
 Rows of images that nobody uses are left out of the files, which are sparse: they stay zero and take no space.
 """
@@ -30,6 +31,7 @@ from torch import nn
 from paceline import units
 from paceline.errors import DataError, StorageError
 from paceline.identity import versions
+from paceline.layout import DATA
 from paceline.probe.recorder import Recorder
 from paceline.records.codec import make_folder, read_record, storage_error, sync_folder, write_record
 from paceline.records.run import CachedFeatures
@@ -105,20 +107,20 @@ class FeatureSamples(Samples):
 
 
 def ready(
-    wanted: Wanted, recorder: Recorder, peers: Peers, *, rank: int, size: int
+    wanted: Wanted, recorder: Recorder, everyone: Peers, rank: int
 ) -> tuple[dict[str, FeatureSamples], CachedFeatures]:
     """The features, out of the cache or computed by all ranks together; and how they came to be."""
     started_at_ns = recorder.clock_ns()
     with recorder.span("load", "features"):
         device = next(wanted.model.parameters()).device
-        key = _told(wanted.key, peers, device)
+        key = _told(wanted.key, everyone, device)
         folder = wanted.cache / f"features-{key[:16]}"
         # Rank 0 looks for all: whether to compute them must not be answered differently by two ranks.
-        found = _told("1" if rank == 0 and _sound(folder, key) else "0", peers, device) == "1"
+        found = _told("1" if rank == 0 and _sound(folder, key) else "0", everyone, device) == "1"
         if not found:
-            _make(wanted, folder, key, recorder, peers, rank=rank, size=size)
+            _make(wanted, folder, key, recorder, everyone, rank)
         files, arrays = _opened(folder, key)
-        peers.barrier()
+        everyone.barrier()
     made = {name: FeatureSamples(arrays[name], images) for name, (images, _) in wanted.sources.items()}
     return made, CachedFeatures(
         samples=sum(len(indices) for _, indices in wanted.sources.values()),
@@ -128,22 +130,24 @@ def ready(
     )
 
 
-def _make(wanted: Wanted, folder: Path, key: str, recorder: Recorder, peers: Peers, *, rank: int, size: int) -> None:
+def _make(wanted: Wanted, folder: Path, key: str, recorder: Recorder, everyone: Peers, rank: int) -> None:
     """Fill the folder, each rank its rows, and put it into its place."""
-    token = _told(secrets.token_hex(_TOKEN_BYTES), peers, next(wanted.model.parameters()).device)
+    layout = wanted.point.layout
+    token = _told(secrets.token_hex(_TOKEN_BYTES), everyone, next(wanted.model.parameters()).device)
     making = folder.with_name(f".making-{folder.name}-{token}")
     with _storage_told(folder):
         try:
             files = _begun(making, wanted, key, first=rank == 0)
-            peers.barrier()
+            everyone.barrier()
             for name, (images, indices) in wanted.sources.items():
-                own = indices[slice(*share(len(indices), rank, size))]
+                start, end = share(len(indices), layout.index(rank, DATA), wanted.point.data_size)
+                own = indices[start:end]
                 _write_rows(making / f"{name}.npy", wanted.model, images, own, recorder)
-            peers.barrier()  # every rank's rows are on the disk
+            everyone.barrier()  # every rank's rows are on the disk
             if rank == 0:
                 write_record(making / "features.json", files)
                 _move_into_place(making, folder, key)
-            peers.barrier()
+            everyone.barrier()
         finally:
             if rank == 0:
                 shutil.rmtree(making, ignore_errors=True)
@@ -247,10 +251,10 @@ def _move_into_place(making: Path, folder: Path, key: str) -> None:
     sync_folder(folder.parent)
 
 
-def _told(text: str, peers: Peers, device: torch.device) -> str:
+def _told(text: str, everyone: Peers, device: torch.device) -> str:
     """Rank 0's text, on every rank; all have one of the same length."""
     message = torch.tensor(list(text.encode()), dtype=torch.uint8, device=device)
-    peers.tell(message)
+    everyone.tell(message)
     return bytes(message.tolist()).decode()
 
 

@@ -5,8 +5,9 @@
     evaluate on validation, one line of curves.csv                       once an epoch
 
 That is one phase; `course.py` leads from phase to phase.
-Random numbers (dropout) follow from (seed, step, rank): a run that stopped anywhere goes on with
-the same ones. The last step of a phase always leaves a checkpoint where any are asked for: the trained model.
+Random numbers (dropout) follow from (seed, step, index along the data axis): ranks with the same samples draw the same
+ones, and so does a run that stopped anywhere and goes on. The last step of a phase always leaves a checkpoint where any
+are asked for: the trained model.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from dataclasses import asdict, fields, replace
 
 import numpy as np
 import torch
-from torch.nn import functional
 
 from paceline import units
 from paceline.records.codec import write_atomically
@@ -35,29 +35,31 @@ def train(rank: Rank) -> bool:
 
     It has then written a checkpoint.
     """
-    recorder, phase, per_epoch = rank.recorder, rank.phase, rank.batches.steps_per_epoch
-    rank.begin_training()
+    recorder, phase, per_epoch = rank.recorder, rank.phase, rank.inputs.batches.steps_per_epoch
+    device = rank.objective.sums.device
+    rank.network.begin_training()
     with recorder.span("startup", "warm-up"):
-        rank.strategy.warm_up(lambda: _warm_up_pass(rank))
-        rank.strategy.peers.barrier()
-    recorder.begin_steps(rank.step, rank.total_steps)
-    while rank.step < phase.last_step:
-        epoch = phase.epoch(rank.step, per_epoch)
+        rank.optim.strategy.warm_up(lambda: _warm_up_pass(rank))
+        rank.optim.strategy.everyone.barrier()
+    recorder.begin_steps(rank.progress.step, rank.total_steps)
+    while rank.progress.step < phase.last_step:
+        epoch = phase.epoch(rank.progress.step, per_epoch)
         first_step = phase.first_step + (epoch - phase.first_epoch) * per_epoch
         last_step = min(first_step + per_epoch, phase.last_step)
-        order = rank.batches.order(epoch)
-        started_at_ns = recorder.clock_ns() - units.nanoseconds(rank.epoch_elapsed_s)
-        while rank.step < last_step:
-            if rank.notice.agreed(rank.step, rank.strategy.peers, rank=rank.rank, device=rank.sums.device):
+        order = rank.inputs.batches.order(epoch)
+        started_at_ns = recorder.clock_ns() - units.nanoseconds(rank.progress.epoch_elapsed_s)
+        while rank.progress.step < last_step:
+            everyone = rank.optim.strategy.everyone
+            if rank.notice.agreed(rank.progress.step, everyone, rank=rank.place.rank, device=device):
                 save_checkpoint(rank)
-                rank.strategy.peers.barrier()  # nobody leaves before it is on the disk
+                everyone.barrier()  # nobody leaves before it is on the disk
                 return False
             with recorder.span("step"):
-                _step(rank, order, rank.step - first_step)
-            if rank.step == last_step:
+                _step(rank, order, rank.progress.step - first_step)
+            if rank.progress.step == last_step:
                 _await_device(rank)
-            rank.epoch_elapsed_s = units.seconds(recorder.clock_ns() - started_at_ns)
-            if rank.step < last_step and _checkpoint_due(rank):
+            rank.progress.epoch_elapsed_s = units.seconds(recorder.clock_ns() - started_at_ns)
+            if rank.progress.step < last_step and _checkpoint_due(rank):
                 save_checkpoint(rank)
         _end_epoch(rank, epoch, last_step - first_step)
         # After the epoch's line is written: a run that resumes here must not lose it.
@@ -68,111 +70,81 @@ def train(rank: Rank) -> bool:
 
 def _step(rank: Rank, order: Order, number: int) -> None:
     """One optimizer step."""
-    recorder, strategy = rank.recorder, rank.strategy
+    recorder, strategy = rank.recorder, rank.optim.strategy
     with recorder.span("input-wait"):
-        batch = rank.batches.take(order, number)
+        batch = rank.inputs.batches.take(order, number)
     strategy.before_forward()
     _seed_step(rank)
     # Before anything is sent: servers are told the rate together with the gradients.
     _set_rate(rank)
-    *first, last = in_parts(batch, rank.manifest.point.train.accumulate)
+    *first, last = in_parts(batch, rank.place.manifest.point.train.accumulate)
     with sending_nothing(strategy.module, bool(first)):
         losses = [_forward_backward(rank, part) for part in first]
     losses.append(_forward_backward(rank, last))
     strategy.exchange()
     with recorder.span("optimizer"):
         _look_at_noise(rank, batch.samples_global)
-        _clip(rank)
+        if clip_norm := rank.place.manifest.point.train.clip_norm:
+            strategy.clip(clip_norm)
         strategy.update()
         strategy.clear()
-        if rank.adascale:
-            rank.adascale.advance()
-        if rank.average:
-            rank.average.update(rank.step + 1 - rank.phase.first_step)
-    rank.step += 1
-    recorder.end_step(rank.step)
+        if rank.optim.adascale:
+            rank.optim.adascale.advance()
+        if rank.optim.average:
+            rank.optim.average.update(rank.progress.step + 1 - rank.phase.first_step)
+    rank.progress.step += 1
+    recorder.end_step(rank.progress.step)
     if rank.on_step:
-        rank.on_step(rank.step, torch.stack(losses).sum() / batch.samples_global)
+        rank.on_step(rank.progress.step, torch.stack(losses).sum() / batch.samples_global)
 
 
 def _forward_backward(rank: Rank, batch: Batch) -> torch.Tensor:
     """Add the gradients of a batch, or of a part of one, to what is there; the sum of its losses."""
-    recorder, strategy = rank.recorder, rank.strategy
-    with recorder.span("forward"):
-        scores = _scores(rank, batch)
-        loss_sum = _loss_sum(rank, scores, batch)
-        _count(rank, batch, scores.detach(), loss_sum.detach())
-    watching = rank.noise.watching(rank.learner, rank.step, batch, strategy.loss_factor)
-    with recorder.span("backward"), watching:
-        (loss_sum * (strategy.loss_factor / batch.samples_global)).backward()
-    return loss_sum.detach()
-
-
-def _scores(rank: Rank, batch: Batch) -> torch.Tensor:
-    if rank.attendance:
-        rank.attendance.counted = batch.samples > 0
-    return rank.strategy.module(batch.inputs)
+    optim, network = rank.optim, rank.network
+    if network.attendance:
+        network.attendance.counted = batch.samples > 0
+    with optim.noise.watching(network.learner, rank.progress.step, batch, optim.strategy.loss_factor):
+        return optim.strategy.forward_backward(batch, rank.objective)
 
 
 def _look_at_noise(rank: Rank, samples_global: int) -> None:
     """Note how noisy the gradient is, where that is asked for; AdaScale's rate for this very step follows from it."""
-    rank.noise.exchanged(rank.learner, rank.step, samples_global)
-    if rank.adascale:
-        for seen in rank.noise.gather(rank.strategy.peers):  # a message of a few bytes in every step
-            rank.adascale.measured(seen.variance, seen.signal, seen.parts)
-        rank.gain = rank.adascale.gain
+    rank.optim.noise.exchanged(rank.network.learner, rank.progress.step, samples_global)
+    if rank.optim.adascale:
+        for seen in rank.optim.noise.gather(rank.optim.strategy.peers):  # a message of a few bytes in every step
+            rank.optim.adascale.measured(seen.variance, seen.signal, seen.parts)
         _set_rate(rank)
 
 
 def _set_rate(rank: Rank) -> None:
-    steps = rank.adascale.progress if rank.adascale else rank.step - rank.phase.first_step
-    rate = rank.pace.lr(steps) * rank.gain
-    for group in rank.optimizer.param_groups:
+    steps = rank.optim.adascale.progress if rank.optim.adascale else rank.progress.step - rank.phase.first_step
+    rate = rank.optim.pace.lr(steps) * rank.optim.gain
+    for group in rank.optim.optimizer.param_groups:
         group["lr"] = rate
-
-
-def _clip(rank: Rank) -> None:
-    """Shorten the gradient to what it may be at most: that of the whole batch, which every rank has by now.
-
-    Under local-sgd there is none of the whole batch, and a rank shortens its own.
-    """
-    clip_norm = rank.manifest.point.train.clip_norm
-    if clip_norm:
-        torch.nn.utils.clip_grad_norm_(rank.model.parameters(), clip_norm)
-
-
-def _loss_sum(rank: Rank, scores: torch.Tensor, batch: Batch) -> torch.Tensor:
-    """Sum of the losses of the samples that count: zero for a rank without any."""
-    smoothing = rank.manifest.point.train.label_smoothing
-    loss = functional.cross_entropy(scores, batch.labels, reduction="sum", label_smoothing=smoothing)
-    return loss if batch.samples else loss * 0.0
-
-
-def _count(rank: Rank, batch: Batch, scores: torch.Tensor, loss_sum: torch.Tensor) -> None:
-    """Add a step to the epoch's loss and accuracy."""
-    if batch.samples:
-        correct = (scores.argmax(1) == batch.labels).sum()
-        rank.sums += torch.stack((loss_sum.double(), correct.double()))
 
 
 def _await_device(rank: Rank) -> None:
     """Let queued work end before an epoch's clock is read (device sync, once an epoch; nothing on a CPU)."""
-    if rank.sums.is_cuda:
+    if rank.objective.sums.is_cuda:
         torch.cuda.synchronize()
 
 
 def _warm_up_pass(rank: Rank) -> None:
     """A forward and backward pass whose gradients nobody uses, over as many samples as any other has."""
-    batch, *_ = in_parts(rank.batches.take(rank.batches.order(0), 0), rank.manifest.point.train.accumulate)
-    _loss_sum(rank, _scores(rank, batch), batch).backward()
+    batches, strategy = rank.inputs.batches, rank.optim.strategy
+    batch, *_ = in_parts(batches.take(batches.order(0), 0), rank.place.manifest.point.train.accumulate)
+    if rank.network.attendance:
+        rank.network.attendance.counted = batch.samples > 0
+    rank.objective.loss_sum(strategy.module(batch.inputs), batch).backward()
 
 
 def _seed_step(rank: Rank) -> None:
-    """Give every (seed, step, rank) random numbers of its own, in all generators that a model may use."""
-    seed = np.random.SeedSequence((rank.manifest.seed, rank.step, rank.rank)).generate_state(1)[0].item()
+    """Give each (seed, step, data index) random numbers of its own, in all generators that a model may use."""
+    key = (rank.place.manifest.seed, rank.progress.step, rank.place.data_index)
+    seed = np.random.SeedSequence(key).generate_state(1)[0].item()
     # Not torch.manual_seed: where CUDA was never used it notes the call stack each time, a quarter of a millisecond.
     torch.default_generator.manual_seed(seed)
-    if rank.sums.is_cuda:
+    if rank.objective.sums.is_cuda:
         torch.cuda.manual_seed(seed)
     np.random.seed(seed)
     random.seed(seed)
@@ -181,56 +153,56 @@ def _seed_step(rank: Rank) -> None:
 def _end_epoch(rank: Rank, epoch: int, steps: int) -> None:
     """Evaluate, and note the epoch as a line of `curves.csv`."""
     recorder = rank.recorder
-    rank.strategy.settle()
-    samples = rank.batches.samples_until(steps)
-    rank.strategy.peers.sum(rank.sums)
-    loss_sum, correct = rank.sums.tolist()
+    rank.optim.strategy.settle()
+    samples = rank.inputs.batches.samples_until(steps)
+    rank.optim.strategy.peers.sum(rank.objective.sums)
+    loss_sum, correct = rank.objective.sums.tolist()
     evaluating_at_ns = recorder.clock_ns()
     loss, accuracy = None, None
-    if len(rank.validation):
+    if len(rank.inputs.validation):
         loss, accuracy = evaluate(
-            rank.learner,
-            rank.samples,
-            rank.validation,
+            rank.network.learner,
+            rank.inputs.samples,
+            rank.inputs.validation,
             recorder,
-            rank.strategy.peers,
-            rank=rank.rank,
-            size=rank.size,
-            average=rank.average,
+            rank.optim.strategy.peers,
+            index=rank.place.data_index,
+            size=rank.place.data_size,
+            average=rank.optim.average,
         )
-        rank.begin_training()
+        rank.network.begin_training()
     done = Epoch(
         epoch=epoch + 1,
-        step=rank.step,
+        step=rank.progress.step,
         samples=samples,
         train_loss=loss_sum / samples,
         train_accuracy=correct / samples,
         validation_loss=loss,
         validation_accuracy=accuracy,
-        epoch_s=rank.epoch_elapsed_s,
+        epoch_s=rank.progress.epoch_elapsed_s,
         evaluate_s=units.seconds(recorder.clock_ns() - evaluating_at_ns),
-        whole=samples == rank.batches.num_samples,
-        resumed=rank.resumed_in_epoch,
+        whole=samples == rank.inputs.batches.num_samples,
+        resumed=rank.progress.resumed_in_epoch,
         phase=rank.phase.name,
     )
-    rank.epochs += (done,)
-    rank.sums.zero_()
-    rank.epoch_elapsed_s = 0.0
-    rank.resumed_in_epoch = False
-    _end_noise(rank, epoch, rank.step - steps)
-    if rank.rank == 0:
-        write_atomically(rank.folder.curves, _csv(rank.epochs))
-        if rank.noise_epochs:
-            write_atomically(rank.folder.noise, _csv(rank.noise_epochs))
+    rank.progress.epochs += (done,)
+    rank.objective.sums.zero_()
+    rank.progress.epoch_elapsed_s = 0.0
+    rank.progress.resumed_in_epoch = False
+    _end_noise(rank, epoch, rank.progress.step - steps)
+    if rank.place.rank == 0:
+        write_atomically(rank.place.folder.curves, _csv(rank.progress.epochs))
+        if rank.progress.noise_epochs:
+            write_atomically(rank.place.folder.noise, _csv(rank.progress.noise_epochs))
 
 
 def _end_noise(rank: Rank, epoch: int, first_step: int) -> None:
     """Note the gradient noise of an epoch, where it was measured."""
-    noise = rank.noise.end_epoch(epoch + 1, first_step, rank.strategy.peers)
-    if noise and rank.adascale:
-        noise = replace(noise, gain=rank.adascale.gain, progress=rank.adascale.progress)
+    noise = rank.optim.noise.end_epoch(epoch + 1, first_step, rank.optim.strategy.peers)
+    if noise and rank.optim.adascale:
+        noise = replace(noise, gain=rank.optim.adascale.gain, progress=rank.optim.adascale.progress)
     if noise:
-        rank.noise_epochs += (noise,)
+        rank.progress.noise_epochs += (noise,)
 
 
 def _csv(epochs: tuple[Epoch, ...] | tuple[NoiseEpoch, ...]) -> bytes:
@@ -242,5 +214,5 @@ def _csv(epochs: tuple[Epoch, ...] | tuple[NoiseEpoch, ...]) -> bytes:
 
 
 def _checkpoint_due(rank: Rank) -> bool:
-    every = rank.manifest.point.train.checkpoint_every
-    return every > 0 and (rank.step % every == 0 or rank.step == rank.phase.last_step)
+    every = rank.place.manifest.point.train.checkpoint_every
+    return every > 0 and (rank.progress.step % every == 0 or rank.progress.step == rank.phase.last_step)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from dataclasses import replace
 
 import torch
 
@@ -81,25 +82,26 @@ def explore(rank: Rank) -> None:
     steps. One that is ended nevertheless starts over.
     """
     total, watch = rank.phase.steps, Watch(rank.phase.steps)
-    pace = rank.pace = Rising(rank.phase.settings, total)
+    pace = Rising(rank.phase.settings, total)
+    rank.optim = replace(rank.optim, pace=pace)
     found: list[tuple[int, float, float]] = []
 
     def on_step(step: int, part: torch.Tensor) -> None:
-        whole = part.to(rank.sums).reshape(1).clone()
-        rank.strategy.peers.sum(whole)
+        whole = part.to(rank.objective.sums).reshape(1).clone()
+        rank.optim.strategy.peers.sum(whole)
         found.append((step, pace.lr(step - 1), whole.item()))
         if watch.runs_away(found[-1][2]):
             raise _RanAway
 
     rank.on_step = on_step
-    rank.validation = rank.validation[:0]  # nobody asks for it
+    rank.inputs = replace(rank.inputs, validation=rank.inputs.validation[:0])  # nobody asks for it
     rank.notice = Notice()
     try:
         train(rank)
     except _RanAway:
-        rank.strategy.settle()
-    if rank.rank == 0:
-        write_atomically(rank.folder.lr_range, _csv(found))
+        rank.optim.strategy.settle()
+    if rank.place.rank == 0:
+        write_atomically(rank.place.folder.lr_range, _csv(found))
 
 
 def _csv(found: list[tuple[int, float, float]]) -> bytes:

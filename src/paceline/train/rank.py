@@ -1,19 +1,28 @@
-"""What one rank trains with, and how far it has come."""
+"""What one rank trains with, in parts, and how far it is.
+
+place       which rank of which run: fixed
+network     the model, and what of it a phase trains       ┐
+optim       strategy, optimizer, learning rate, noise      │ replaced as a whole when a phase begins
+inputs      batches, validation and test samples           ┘
+progress    steps, epochs and phases that are done: moves with every step
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import nn
 
+from paceline.layout import Layout
 from paceline.probe.recorder import Recorder
 from paceline.records.folder import RunFolder
 from paceline.records.run import CachedFeatures, Epoch, Manifest, NoiseEpoch, PhaseEnd
 from paceline.train.batches import Batches, Samples, ShareBatches
 from paceline.train.notice import Notice
+from paceline.train.objective import Objective
 from paceline.train.optim.adascale import AdaScale
 from paceline.train.optim.average import Average
 from paceline.train.optim.gradient_noise import GradientNoise
@@ -23,62 +32,111 @@ from paceline.train.parallel.batchnorm import Attendance
 from paceline.train.phases import Phase
 
 
-@dataclass(slots=True, kw_only=True)
-class Rank:
-    """What a rank trains with: everything the loop needs, made by `session.py`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Which rank of which run this is."""
 
     manifest: Manifest
     folder: RunFolder
     rank: int
-    size: int
+    layout: Layout
+    data_index: int
+    """Its index along the data axis: which share of the samples is its own."""
+    data_size: int
+    """Shares of the samples."""
     host: str
     versions: dict[str, str]
-    recorder: Recorder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """The model, and what of it the phase trains."""
+
     model: nn.Module
     learner: nn.Module
-    """What the strategy trains: the model, or its head alone where features stand in for images."""
-    phase: Phase
-    total_steps: int
-    """Optimizer steps of the whole run, over all phases."""
-    strategy: Strategy
+    """What the strategy trains: the model, or its head alone where features are trained on in place of images."""
+    numel: Mapping[str, int]
+    """Of each parameter of the whole network, by name, before the strategy divided it."""
+    frozen: tuple[nn.Module, ...] = ()
+    """Layers that stay in evaluation mode while the others train."""
+    attendance: Attendance | None = None
+    """Of synchronised batch-norm, which has to know whose samples count."""
+
+    @property
+    def trainable(self) -> int:
+        """Parameters that learn, over all shards."""
+        return sum(self.numel[name] for name, each in self.model.named_parameters() if each.requires_grad)
+
+    def begin_training(self) -> None:
+        """Put the model into training mode, except for frozen layers."""
+        self.learner.train()
+        for module in self.frozen:
+            module.eval()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimization:
+    """How the weights are updated in a phase."""
+
     optimizer: torch.optim.Optimizer
+    strategy: Strategy
     pace: Pace
-    average: Average | None = None
-    """Evaluated in the weights' place, where there is one."""
-    gain: float = 1.0
-    """What a measured rule multiplies the learning rate with."""
     noise: GradientNoise
-    adascale: AdaScale | None = None
+    adascale: AdaScale | None
     """None under any other rule for the learning rate."""
+    average: Average | None
+    """Evaluated in place of the weights, where there is one."""
+
+    @property
+    def gain(self) -> float:
+        """What a measured rule multiplies the learning rate with."""
+        return self.adascale.gain if self.adascale else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What a phase trains on, and is evaluated with."""
+
     batches: Batches | ShareBatches
     samples: Samples
+    """Those that the batches and the validation set are taken from."""
     validation: np.ndarray
-    notice: Notice = field(default_factory=Notice)
-    on_step: Callable[[int, torch.Tensor], None] | None = None
-    """Called with the step and this rank's part of the step's mean loss; for tests."""
+    """Indices of the validation set in `samples`."""
+    test: Samples
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """How far a rank is."""
 
     step: int = 0
     epochs: tuple[Epoch, ...] = ()
     noise_epochs: tuple[NoiseEpoch, ...] = ()
     """Those in which gradient noise was measured."""
-    sums: torch.Tensor
-    """Loss sum and correct answers of this rank in the epoch so far."""
     epoch_elapsed_s: float = 0.0
     resumed_in_epoch: bool = False
-
     phases: tuple[PhaseEnd, ...] = ()
     """Those that are over and tested."""
     features: CachedFeatures | None = None
-    """What stood in for images in the first phase, where anything did."""
+    """Those that the first phase was trained on in place of images."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Rank:
+    """Everything the loop needs, made by `session.py`."""
+
+    place: Place
+    recorder: Recorder
+    network: Network
+    phase: Phase
+    total_steps: int
+    """Optimizer steps of the whole run, over all phases."""
+    optim: Optimization
+    inputs: Inputs
+    objective: Objective
+    progress: Progress = field(default_factory=Progress)
+    notice: Notice = field(default_factory=Notice)
     advance: Callable[[], None] | None = None
     """Begins the next phase; for a run that resumes in it."""
-    still: tuple[nn.Module, ...] = ()
-    """Layers that stay in evaluation mode while the others train."""
-    attendance: Attendance | None = None
-    """Of synchronised batch-norm, which has to know whose samples count."""
-
-    def begin_training(self) -> None:
-        """Put the model into training mode, but for what stays as it is."""
-        self.learner.train()
-        for module in self.still:
-            module.eval()
+    on_step: Callable[[int, torch.Tensor], None] | None = None
+    """Called with the step and this rank's part of the step's mean loss; for tests."""

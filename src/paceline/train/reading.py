@@ -21,6 +21,7 @@ from paceline.data.arrays import PARTS
 from paceline.data.cache import MappedDataset, open_dataset
 from paceline.data.store import Split, split
 from paceline.errors import DataError
+from paceline.layout import DATA
 from paceline.records.settings import AugmentSettings
 from paceline.records.study import Point
 from paceline.train import mpi
@@ -63,16 +64,16 @@ def hold(folder: Path, point: Point, rank: int) -> Holding:
         mapped = replace(mapped, **own)
     images, labels = mapped.train_images, mapped.train_labels
     if in_shares(point):
-        chosen = share_of(parts.train, rank, point.ranks)
+        chosen = share_of(parts.train, point.layout.index(rank, DATA), point.data_size)
         mpi.world(rank, point.processes)
         images = _through_mpi(folder / "train-images.npy", images, chosen)
         labels = _through_mpi(folder / "train-labels.npy", labels, chosen)
     return Holding(mapped=mapped, parts=parts, train_images=images, train_labels=labels)
 
 
-def share_of(indices: np.ndarray, rank: int, size: int) -> np.ndarray:
-    """A rank's own samples: neighbours in the file, so that a rank reads its own part of it and nothing else."""
-    start, end = share(len(indices), rank, size)
+def share_of(indices: np.ndarray, index: int, size: int) -> np.ndarray:
+    """The samples of one index along the data axis: neighbours in the file, so that a rank reads one part of it."""
+    start, end = share(len(indices), index, size)
     return indices[start:end]
 
 
@@ -84,13 +85,13 @@ def make_batches(
     common: dict[str, Any] = {
         "batch_global": point.batch_global,
         "seed": seed,
-        "rank": rank,
+        "index": point.layout.index(rank, DATA),
         "augmentation": Augmentation(point.augment, samples.shape, blank) if changed else None,
     }
     if in_shares(point):
-        counts = [len(share_of(parts.train, other, point.ranks)) for other in range(point.ranks)]
+        counts = [len(share_of(parts.train, index, point.data_size)) for index in range(point.data_size)]
         return ShareBatches(samples, counts, **common)
-    return Batches(samples, parts.train, size=point.ranks, **common)
+    return Batches(samples, parts.train, size=point.data_size, **common)
 
 
 def in_shares(point: Point) -> bool:

@@ -43,7 +43,7 @@ def sample_s(manifest: Manifest) -> float:
     mean, std = scaling(dataset, pixels=getattr(model, "wants_pixels", False))
     samples = Samples(held.train_images, held.train_labels, mean=mean, std=std, device=device, dtype=dtype)
     optimizer = build_optimizer(point.train, model.parameters())
-    batch = max(_FEWEST, min(point.batch_global // point.ranks, _MOST_SAMPLES, dataset.train))
+    batch = max(_FEWEST, min(point.batch_global // point.data_size, _MOST_SAMPLES, dataset.train))
     # With few samples first: a large network would take minutes for a thousand images.
     for _ in range(_WARM_UP):
         _step(model, optimizer, samples, _FEWEST)

@@ -28,7 +28,7 @@ from paceline.identity import Identity, script_environment, tell_libraries, vers
 from paceline.probe.script import run_script
 from paceline.records.folder import RunFolder
 from paceline.records.given import Clock
-from paceline.records.run import STOPPED, Manifest, RankReport
+from paceline.records.run import STOPPED, Manifest, RankReport, ScriptFigures
 from paceline.records.script import ScriptOutcome
 from paceline.train import group, roll_call
 from paceline.train.meeting import Place, meet
@@ -97,10 +97,9 @@ class ScriptRank:
             device=outcome.device,
             backend=outcome.backend,
             steps=outcome.steps,
-            samples=outcome.timed_samples,
-            timed_s=_timed_s(outcome),
-            found=outcome.found,
-            notes=outcome.notes,
+            script=ScriptFigures(
+                samples=outcome.timed_samples, timed_s=_timed_s(outcome), found=outcome.found, notes=outcome.notes
+            ),
             **facts,
         )
 

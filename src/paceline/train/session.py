@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import hashlib
 import os
@@ -19,6 +20,7 @@ from paceline import catalog, host, units
 from paceline.data.cache import Dataset
 from paceline.errors import PacelineError, RequestError
 from paceline.identity import Identity, versions
+from paceline.layout import DATA
 from paceline.probe.collectives import Untold, watch_collectives
 from paceline.probe.counters import Counters
 from paceline.probe.recorder import Recorder
@@ -26,7 +28,7 @@ from paceline.records import roles
 from paceline.records.folder import RunFolder
 from paceline.records.given import Clock
 from paceline.records.pulse import PulseWriter
-from paceline.records.run import Manifest, RankReport
+from paceline.records.run import Manifest, RankReport, TrainingReport
 from paceline.records.spans import SpanWriter
 from paceline.train import group, mpi, roll_call
 from paceline.train.batches import Samples
@@ -35,19 +37,21 @@ from paceline.train.course import Course
 from paceline.train.models.build import build_model
 from paceline.train.models.weights import tensor_bytes
 from paceline.train.notice import notice
+from paceline.train.objective import Objective
 from paceline.train.optim.adascale import adascale_of
 from paceline.train.optim.average import Average
 from paceline.train.optim.build import build_optimizer
 from paceline.train.optim.gradient_noise import noise_of
 from paceline.train.optim.keras_start import start_as_keras
 from paceline.train.optim.pace import Pace
-from paceline.train.parallel.base import Alone, Crew
-from paceline.train.parallel.batchnorm import synchronise
+from paceline.train.parallel.base import Alone, Crew, Strategy
+from paceline.train.parallel.batchnorm import Attendance, synchronise
 from paceline.train.parallel.coordinator import Coordinator
+from paceline.train.parallel.mesh import axis_groups
 from paceline.train.parallel.parameter_server import server_of
 from paceline.train.phases import Phase, make_ready, planned
 from paceline.train.precision import WEIGHTS, lay_out
-from paceline.train.rank import Rank
+from paceline.train.rank import Inputs, Network, Optimization, Place, Rank
 from paceline.train.reading import Holding, hold, in_shares, make_batches, read_bytes
 from paceline.train.resume import resume
 
@@ -115,36 +119,39 @@ class Session:
             resumed = resume(rank)
             gc.collect()
             gc.freeze()
+        progress = rank.progress
         if not course.run():
-            rank.strategy.leave()
+            rank.optim.strategy.leave()
             self._leave()
             self._counters.close()
             recorder.close()
-            return self._report(status="stopped", steps=rank.step, epochs=rank.epochs)
-        rank.strategy.leave()
+            return self._report(status="stopped", steps=progress.step, training=TrainingReport(epochs=progress.epochs))
+        rank.optim.strategy.leave()
         del watching
         self._leave()
         return self._done(
-            steps=rank.step,
-            epochs=rank.epochs,
-            test_loss=rank.phases[-1].test_loss,
-            test_accuracy=rank.phases[-1].test_accuracy,
-            phases=rank.phases,
-            features=rank.features,
-            noise=rank.noise_epochs,
-            parameters=sum(p.numel() for p in rank.model.parameters()),
-            network=self._network,
-            load_s=load_s,
-            read_bytes=None if read_before is None else (read_after or 0) - read_before,
-            weights_sha256=weights_sha256(rank.model),
-            resumed_from_step=resumed.step if resumed else None,
-            resume_note=self._resume_note(resumed) if resumed else None,
+            steps=progress.step,
+            parameters=sum(rank.network.numel.values()),
+            training=TrainingReport(
+                epochs=progress.epochs,
+                test_loss=progress.phases[-1].test_loss,
+                test_accuracy=progress.phases[-1].test_accuracy,
+                phases=progress.phases,
+                features=progress.features,
+                noise=progress.noise_epochs,
+                network=self._network,
+                load_s=load_s,
+                read_bytes=None if read_before is None else (read_after or 0) - read_before,
+                weights_sha256=weights_sha256(rank.network.model),
+                resumed_from_step=resumed.step if resumed else None,
+                resume_note=self._resume_note(resumed) if resumed else None,
+            ),
         )
 
     def serve(self) -> dict[str, Any]:
         """The life of a server or coordinator, which holds no data and no model; what it has to report in the end."""
         point, recorder = self._manifest.point, self._recorder
-        crew = Crew(rank=self._identity.rank, size=point.ranks, point=point, recorder=recorder)
+        crew = self.crew
         if in_shares(point):
             mpi.world(self._identity.rank, self._identity.size)  # MPI starts when all of its processes start it
         if self._role == "coordinator":
@@ -189,58 +196,81 @@ class Session:
             start_as_keras(model)
         learner = make_ready(model, point)
         lay_out(model, point.train, self._device)
-        attendance = synchronise(model, self._recorder) if point.train.sync_batchnorm and point.ranks > 1 else None
+        attendance = self._synchronised(model) if point.train.sync_batchnorm else None
+        numel = {name: parameter.numel() for name, parameter in model.named_parameters()}
+        self._strategy.divide(model, self.crew)
         own = self._samples(held.train_images, held.train_labels, dataset)
         batches = make_batches(own, held.parts, point, manifest.seed, identity.rank, dataset.mean)
         phases = planned(point, batches.steps_per_epoch)
+        mapped = held.mapped
         return Rank(
-            manifest=manifest,
-            folder=self._folder,
-            rank=identity.rank,
-            size=point.ranks,
-            host=identity.host,
-            versions=self._versions,
+            place=self._place(),
             recorder=self._recorder,
-            model=model,
-            learner=learner,
-            attendance=attendance,
+            network=Network(model=model, learner=learner, numel=numel, attendance=attendance),
             phase=phases[0],
             total_steps=phases[-1].last_step,
-            **self._equipment(learner, phases[0], batches.steps_per_epoch),
-            batches=batches,
-            samples=self._samples(held.mapped.train_images, held.mapped.train_labels, dataset),
-            validation=held.parts.validation,
+            optim=self._optimization(learner, phases[0], batches.steps_per_epoch),
+            inputs=Inputs(
+                batches=batches,
+                samples=self._samples(mapped.train_images, mapped.train_labels, dataset),
+                validation=held.parts.validation,
+                test=self._samples(mapped.test_images, mapped.test_labels, dataset),
+            ),
+            objective=Objective(label_smoothing=point.train.label_smoothing, device=self._device),
             notice=notice(manifest),
-            sums=torch.zeros(2, dtype=torch.float64, device=self._device),
         )
 
     def course(self, rank: Rank, held: Holding) -> Course:
         """The way of a rank through its phases."""
-        mapped = held.mapped
-        test = self._samples(mapped.test_images, mapped.test_labels, mapped.dataset)
-        return Course(rank, held, test, self._equipment)
+        return Course(rank, held, self._optimization)
 
-    def _equipment(self, learner: nn.Module, phase: Phase, steps_per_epoch: int) -> dict[str, Any]:
+    @functools.cached_property
+    def crew(self) -> Crew:
+        """The ranks of the run, with the process groups of their layout; made once, by all processes together."""
+        point, rank = self._manifest.point, self._identity.rank
+        return Crew(rank=rank, point=point, recorder=self._recorder, groups=axis_groups(point.layout, rank))
+
+    @property
+    def _strategy(self) -> type[Strategy]:
+        return catalog.load("strategy", self._manifest.point.strategy) if self._identity.size > 1 else Alone
+
+    def _place(self) -> Place:
+        layout, rank = self.crew.layout, self._identity.rank
+        return Place(
+            manifest=self._manifest,
+            folder=self._folder,
+            rank=rank,
+            layout=layout,
+            data_index=layout.index(rank, DATA),
+            data_size=self._manifest.point.data_size,
+            host=self._identity.host,
+            versions=self._versions,
+        )
+
+    def _synchronised(self, model: nn.Module) -> Attendance | None:
+        """Make batch-norm take its statistics along the data axis, where that has more than one index."""
+        several = self._manifest.point.data_size > 1
+        return synchronise(model, self._recorder, self.crew.group(DATA)) if several else None
+
+    def _optimization(self, learner: nn.Module, phase: Phase, steps_per_epoch: int) -> Optimization:
         """What every phase has of its own: optimizer, strategy, learning rate, and average where there is one."""
         point, settings = replace(self._manifest.point, train=phase.settings), phase.settings
-        optimizer = build_optimizer(settings, learner.parameters())
-        strategy = catalog.load("strategy", point.strategy) if self._identity.size > 1 else Alone
-        crew = Crew(rank=self._identity.rank, size=point.ranks, point=point, recorder=self._recorder)
-        length = settings.average_epochs
-        return {
-            "optimizer": optimizer,
-            "strategy": strategy(learner, optimizer, crew),
-            "pace": Pace(
+        crew, length = replace(self.crew, point=point), settings.average_epochs
+        optimizer, adascale = build_optimizer(settings, learner.parameters()), adascale_of(point)
+        return Optimization(
+            optimizer=optimizer,
+            strategy=self._strategy(learner, optimizer, crew),
+            pace=Pace(
                 settings,
                 batch_global=point.batch_global,
-                ranks=point.ranks,
+                ranks=point.data_size,
                 steps_per_epoch=steps_per_epoch,
                 total_steps=phase.steps,
             ),
-            "average": Average(learner, epochs=length, steps_per_epoch=steps_per_epoch) if length else None,
-            "adascale": (adascale := adascale_of(point)),
-            "noise": noise_of(point, steps_per_epoch, every_step=adascale is not None),
-        }
+            average=Average(learner, epochs=length, steps_per_epoch=steps_per_epoch) if length else None,
+            adascale=adascale,
+            noise=noise_of(point, steps_per_epoch, every_step=adascale is not None),
+        )
 
     def _samples(self, images: np.ndarray, labels: np.ndarray, dataset: Dataset) -> Samples:
         """Images as the model wants them."""

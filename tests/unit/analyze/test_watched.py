@@ -40,7 +40,7 @@ def looked(*looks: tuple[float, RunLook], **more: object) -> Watched:
 
 
 def test_each_rank_has_its_share_of_the_batch() -> None:
-    seen = looked((0, run_look(10, 10, batch_global=64)), (2, run_look(20, 18, beats=2, batch_global=64)))
+    seen = looked((0, run_look(10, 10, batch_per_rank=32)), (2, run_look(20, 18, beats=2, batch_per_rank=32)))
     assert seen.run is not None
     assert [rank.steps_per_s for rank in seen.run.ranks] == [5, 4]
     assert [rank.samples_per_s for rank in seen.run.ranks] == [160, 128]

@@ -24,10 +24,11 @@ class LearningLauncher(InstantLauncher):
         reports = []
         for report in outcome.reports:
             epochs = tuple(
-                replace(line, validation_loss=1.0, validation_accuracy=0.5 + 0.1 * line.epoch) for line in report.epochs
+                replace(line, validation_loss=1.0, validation_accuracy=0.5 + 0.1 * line.epoch)
+                for line in report.training.epochs
             )
             accuracy = 0.9 + 0.01 * len(outcome.reports) + 0.001 * (manifest.seed % 2)
-            reports.append(replace(report, epochs=epochs, test_accuracy=accuracy))
+            reports.append(replace(report, training=replace(report.training, epochs=epochs, test_accuracy=accuracy)))
         return replace(outcome, reports=tuple(reports))
 
 

@@ -46,8 +46,8 @@ class TracedLauncher(InstantLauncher):
         for rank in range(ranks):
             write_rank(folder.path, rank, rank_rows(rank))
             said = report(rank, ranks, manifest)
-            epochs = tuple(replace(epoch, epoch_s=epoch.epoch_s * manifest.run) for epoch in said.epochs)
-            reports.append(replace(said, epochs=epochs))
+            epochs = tuple(replace(epoch, epoch_s=epoch.epoch_s * manifest.run) for epoch in said.training.epochs)
+            reports.append(replace(said, training=replace(said.training, epochs=epochs)))
         ended_at_ns = max(time.monotonic_ns(), manifest.launched_at_ns)
         return Outcome(started_at_ns=manifest.launched_at_ns, ended_at_ns=ended_at_ns, reports=tuple(reports))
 

@@ -38,7 +38,7 @@ REPORT = {
 STANDING = {
     "point_id": "p",
     "seed": 0,
-    "size": 1,
+    "layout": {"data": 1},
     "step": 4,
     "epochs": [EPOCH],
     "epoch_elapsed_s": 0.0,
@@ -50,7 +50,7 @@ STANDING = {
 def test_old_records_are_of_the_first_phase() -> None:
     assert from_plain(Epoch, EPOCH).phase == "train"
     report = from_plain(RankReport, REPORT)
-    assert (report.phases, report.features) == ((), None)
+    assert (report.training.phases, report.training.features) == ((), None)
     standing = from_plain(Standing, STANDING)
     assert (standing.phase, standing.phases) == ("train", ())
 
@@ -61,7 +61,7 @@ def test_new_ones_are_read_as_they_were_written(tmp_path: Path) -> None:
     report = from_plain(RankReport, {**REPORT, "phases": [plain(end)], "features": plain(made)})
     write_record(tmp_path / "r.json", report)
     assert read_record(tmp_path / "r.json", RankReport) == report
-    assert (report.phases, report.features) == ((end,), made)
+    assert (report.training.phases, report.training.features) == ((end,), made)
 
 
 def test_half_of_one_is_refused() -> None:

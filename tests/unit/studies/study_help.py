@@ -5,11 +5,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from paceline.errors import RankError, RequestError
 from paceline.launch.base import Outcome, Placement, Progress
+from paceline.records.codec import names
 from paceline.records.folder import RunFolder
-from paceline.records.run import Epoch, Manifest, RankReport, RunResult
+from paceline.records.run import Epoch, Manifest, RankReport, RunResult, TrainingReport
 from paceline.records.study import Point, Run
 from paceline.studies.load import LoadedStudy, load_study
 
@@ -96,13 +98,21 @@ def report(rank: int, *, seed: int = 0) -> RankReport:
         versions={"torch": "0"},
         steps=16,
         ended_at_ns=0,
-        epochs=tuple(epoch(number, rank) for number in (1, 2)),
-        test_loss=0.5,
-        test_accuracy=0.9,
         parameters=170,
-        load_s=0.1 * (rank + 1),
-        weights_sha256=f"{seed:064x}",
+        training=TrainingReport(
+            epochs=tuple(epoch(number, rank) for number in (1, 2)),
+            test_loss=0.5,
+            test_accuracy=0.9,
+            load_s=0.1 * (rank + 1),
+            weights_sha256=f"{seed:064x}",
+        ),
     )
+
+
+def changed(report: RankReport, **changes: Any) -> RankReport:
+    """The report with other values, in whichever of its parts they are."""
+    own = {key: changes.pop(key) for key in names(TrainingReport) if key in changes}
+    return replace(report, training=replace(report.training, **own), **changes)
 
 
 def epoch(number: int, rank: int) -> Epoch:

@@ -2,7 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from study_help import loaded, report
+from study_help import changed, loaded, report
 
 from paceline.errors import RankError
 from paceline.launch.base import Outcome, Placement
@@ -61,7 +61,7 @@ def test_a_result_has_the_times_of_the_slowest_and_the_losses_of_rank_0(manifest
 def test_a_result_has_the_phases_and_the_features_of_the_rank_that_waited_longest(manifest) -> None:
     ends = tuple(PhaseEnd(name=name, steps=8, test_loss=0.1, test_accuracy=0.9) for name in ("train", "finetune"))
     made = CachedFeatures(samples=100, size=8, ready_s=1.0, found=False)
-    reports = [replace(report(n), phases=ends, features=replace(made, ready_s=1.0 + n)) for n in (0, 1)]
+    reports = [changed(report(n), phases=ends, features=replace(made, ready_s=1.0 + n)) for n in (0, 1)]
     result = run_result(manifest, outcome(manifest, reports), oversubscribed=False)
     assert result.phases == ends
     assert result.features == replace(made, ready_s=2.0)
@@ -69,7 +69,7 @@ def test_a_result_has_the_phases_and_the_features_of_the_rank_that_waited_longes
 
 
 def test_a_resumed_run_has_no_total(manifest) -> None:
-    reports = [replace(report(rank), resumed_from_step=8, resume_note="another host") for rank in (0, 1)]
+    reports = [changed(report(rank), resumed_from_step=8, resume_note="another host") for rank in (0, 1)]
     result = run_result(manifest, outcome(manifest, reports), oversubscribed=False)
     assert (result.total_s, result.wall_s) == (None, 5.0)
     assert (result.resumed_from_step, result.resume_note) == (8, "another host")
@@ -87,5 +87,5 @@ def test_a_resumed_run_has_no_total(manifest) -> None:
 )
 def test_ranks_that_contradict_one_another_make_no_result(manifest, change, said: str) -> None:
     with pytest.raises(RankError) as caught:
-        run_result(manifest, outcome(manifest, [report(0), replace(report(1), **change)]), oversubscribed=False)
+        run_result(manifest, outcome(manifest, [report(0), changed(report(1), **change)]), oversubscribed=False)
     assert said in caught.value.what and manifest.point_id in caught.value.what

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from study_help import report
+from study_help import changed, report
 
 from light_launch import manifest, point
 from paceline.errors import RankError
@@ -16,7 +16,7 @@ SERVED = replace(point(2), options={"servers": 2, "server_threads": 1, "stalenes
 
 def other(process: int, role: str, **said: object) -> RankReport:
     nothing = {"epochs": (), "test_loss": None, "test_accuracy": None, "load_s": None, "weights_sha256": None}
-    return replace(report(process), **{"role": role, "steps": 99, **nothing, **said})
+    return changed(report(process), **{"role": role, "steps": 99, **nothing, **said})
 
 
 def composed(*reports: RankReport):

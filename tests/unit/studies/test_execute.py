@@ -4,11 +4,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from study_help import FakeLauncher, failing_at, loaded, results
+from study_help import FakeLauncher, changed, failing_at, loaded, results
 
 from paceline.errors import DataError, FolderError, ModelError, RequestError, StorageError
 from paceline.records.codec import read_record
@@ -162,7 +161,7 @@ def test_a_failed_run_ends_its_point_and_not_the_study(go, folder: Path) -> None
 
 def test_ranks_that_end_with_different_weights_fail_their_run(go, folder: Path) -> None:
     def differ(reports):
-        return [replace(report, weights_sha256=f"{report.rank}") for report in reports]
+        return [changed(report, weights_sha256=f"{report.rank}") for report in reports]
 
     done = go(FakeLauncher(change=differ))
     assert len(results(folder)) == 2

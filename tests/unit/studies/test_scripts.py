@@ -220,7 +220,11 @@ class TestRuns:
         assert two.efficiency.median == pytest.approx(0.010 / 0.011)
         assert (one.epoch_s, one.test_accuracy, one.parameters, one.load_s) == (None, None, None, None)
         result = collect(tmp_path / "out").runs[1].result
-        assert (result.steps, result.samples, result.found) == (STEPS, 2000, ("DDP", "1 optimizers", "2 optimizers"))
+        assert (result.steps, result.script.samples, result.script.found) == (
+            STEPS,
+            2000,
+            ("DDP", "1 optimizers", "2 optimizers"),
+        )
         assert {told.data_folder for told in launcher.told} == {""}
         assert {told.model_file for told in launcher.told} == {str(tmp_path / "train.py")}
 
@@ -249,14 +253,14 @@ class TestRuns:
         results = run(tmp_path, StepLess())
         assert all(point.ledger_s is not None and point.samples_per_s is None for point in results.points)
         (first, _) = collect(tmp_path / "out").runs
-        assert (first.result.steps, first.result.timed_s) == (0, None)
-        assert first.result.notes == ("No torch.optim optimizer took a step.",)
+        assert (first.result.steps, first.result.script.timed_s) == (0, None)
+        assert first.result.script.notes == ("No torch.optim optimizer took a step.",)
 
     def test_ranks_that_take_different_numbers_of_steps_are_told_of(self, tmp_path: Path) -> None:
         run(tmp_path, Uneven())
         result = collect(tmp_path / "out").runs[1].result
         assert result.steps == 9
-        assert result.notes == ("Ranks took different numbers of steps, 9 to 11: the fewest are counted.",)
+        assert result.script.notes == ("Ranks took different numbers of steps, 9 to 11: the fewest are counted.",)
 
     def test_a_finished_run_is_kept_until_the_script_changes(self, tmp_path: Path) -> None:
         run(tmp_path, InstantScripts())

@@ -114,7 +114,7 @@ def test_the_run_that_is_on_is_the_first_that_can_be(folder: Path) -> None:
         assert seen.run is not None and (seen.run.number, seen.run.label) == (2, "1 rank")
         assert seen.run.ranks[0].pulse is not None and seen.run.ranks[0].pulse.step == 3
         assert [each.epoch for each in seen.run.epochs] == [1]
-        assert seen.run.batch_global == 8 and seen.pending_unknown == 0 and seen.pending_s > 0
+        assert seen.run.batch_per_rank == 8 and seen.pending_unknown == 0 and seen.pending_s > 0
     assert f"process {os.getpid()}" in seen.told
 
 

@@ -26,7 +26,7 @@ def batches(num_samples: int, batch: int, rank: int, size: int) -> Batches:
     images = np.arange(200, dtype=np.uint8).reshape(200, 1, 1, 1)
     labels = np.arange(200)
     samples = Samples(images, labels, mean=(0.0,), std=(1 / 255,), device=torch.device("cpu"), dtype=torch.float32)
-    return Batches(samples, np.arange(num_samples), batch_global=batch, seed=7, rank=rank, size=size)
+    return Batches(samples, np.arange(num_samples), batch_global=batch, seed=7, index=rank, size=size)
 
 
 @given(num_samples=st.integers(1, 200), batch=st.integers(1, 64), size=st.integers(1, 5))
@@ -71,7 +71,7 @@ def test_ranks_that_hold_only_their_share_use_every_sample_once_an_epoch(num_sam
         labels = np.arange(start, end)
         images = labels.astype(np.uint8).reshape(-1, 1, 1, 1)
         samples = Samples(images, labels, mean=(0.0,), std=(1.0,), device=torch.device("cpu"), dtype=torch.float32)
-        everyone.append(ShareBatches(samples, counts, batch_global=batch, seed=7, rank=rank))
+        everyone.append(ShareBatches(samples, counts, batch_global=batch, seed=7, index=rank))
     orders = [one.order(epoch) for one in everyone]
     used = []
     for step in range(everyone[0].steps_per_epoch):
@@ -95,7 +95,7 @@ def augmented(batch: int, rank: int, size: int, *, seed: int = 7) -> Batches:
     )
     change = Augmentation(CHANGED, samples.shape)
     return Batches(
-        samples, np.arange(10, 100), batch_global=batch, seed=seed, rank=rank, size=size, augmentation=change
+        samples, np.arange(10, 100), batch_global=batch, seed=seed, index=rank, size=size, augmentation=change
     )
 
 
@@ -149,6 +149,6 @@ def test_ranks_that_hold_only_their_share_change_no_two_samples_alike():
             dtype=torch.float32,
         )
         change = Augmentation(CHANGED, samples.shape)
-        batches = ShareBatches(samples, (50, 50), batch_global=100, seed=7, rank=rank, augmentation=change)
+        batches = ShareBatches(samples, (50, 50), batch_global=100, seed=7, index=rank, augmentation=change)
         found.append(batches.take(batches.order(0), 0).inputs)
     assert len(torch.cat(found).flatten(1).unique(dim=0)) == 100

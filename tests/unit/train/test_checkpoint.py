@@ -11,10 +11,12 @@ from paceline.errors import StorageError
 from paceline.records.run import CachedFeatures
 from paceline.train import checkpoint
 
+TWO = {"data": 2}
+
 
 def standing(step: int) -> checkpoint.Standing:
     return checkpoint.Standing(
-        point_id="p", seed=1, size=2, step=step, epochs=(), epoch_elapsed_s=0.5, host="h", versions={"torch": "2"}
+        point_id="p", seed=1, layout=TWO, step=step, epochs=(), epoch_elapsed_s=0.5, host="h", versions={"torch": "2"}
     )
 
 
@@ -22,7 +24,7 @@ def test_round_trip_and_only_the_newest_stay(tmp_path):
     for step in (5, 10, 15):
         checkpoint.write_checkpoint(tmp_path, standing(step), {"x": torch.full((3,), float(step))})
     assert [path.name for path in checkpoint.checkpoint_folders(tmp_path)] == ["step-000015", "step-000010"]
-    path, found, tensors = checkpoint.newest_checkpoint(tmp_path, "p", 1, 2)
+    path, found, tensors = checkpoint.newest_checkpoint(tmp_path, "p", 1, TWO)
     assert (path.name, found) == ("step-000015", standing(15))
     assert tensors["x"].tolist() == [15.0] * 3
     assert sorted(p.name for p in tmp_path.iterdir()) == ["step-000010", "step-000015"]
@@ -49,7 +51,9 @@ def test_a_checkpoint_is_on_the_disk_before_it_is_acknowledged(tmp_path, monkeyp
     assert calls == ["file", "file", "file", "folder", "rename", "folder"]
 
 
-@pytest.mark.parametrize("other", [("q", 1, 2), ("p", 2, 2), ("p", 1, 3)])
+@pytest.mark.parametrize(
+    "other", [("q", 1, TWO), ("p", 2, TWO), ("p", 1, {"data": 3}), ("p", 1, {"data": 1, "model": 2})]
+)
 def test_a_checkpoint_of_another_run_is_never_taken(tmp_path, other):
     checkpoint.write_checkpoint(tmp_path, standing(5), {"x": torch.zeros(1)})
     assert checkpoint.newest_checkpoint(tmp_path, *other) is None
@@ -73,7 +77,7 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path, name, 
         file.unlink()
     with pytest.raises(StorageError):
         checkpoint.read_checkpoint(newest)
-    found = checkpoint.newest_checkpoint(tmp_path, "p", 1, 2)
+    found = checkpoint.newest_checkpoint(tmp_path, "p", 1, TWO)
     assert found is not None and found[1].step == 5
 
 

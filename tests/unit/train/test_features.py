@@ -64,7 +64,7 @@ def wanted(tmp_path) -> features.Wanted:
 
 
 def ready(wanted: features.Wanted, recorder: Recorder):
-    return features.ready(wanted, recorder, Nobody(), rank=0, size=1)
+    return features.ready(wanted, recorder, Nobody(), 0)
 
 
 def test_a_row_is_what_the_base_makes_of_its_image(wanted, recorder, tmp_path):

@@ -10,6 +10,7 @@ from torch import nn
 from paceline.records.settings import TrainSettings
 from paceline.train import loop
 from paceline.train.batches import Batch
+from paceline.train.objective import Objective
 from paceline.train.optim.parts import in_parts
 
 
@@ -37,11 +38,13 @@ def test_the_pass_before_the_first_step_needs_no_more_memory_than_a_step(samples
     layer, seen = nn.Linear(1, 10), []
     layer.register_forward_hook(lambda module, inputs, scores: seen.append(len(scores)))
     given = Batch(torch.rand(samples, 1), torch.zeros(samples, dtype=torch.int64), samples, samples)
+    point = SimpleNamespace(train=TrainSettings(accumulate=parts))
     rank: Any = SimpleNamespace(
-        manifest=SimpleNamespace(point=SimpleNamespace(train=TrainSettings(accumulate=parts))),
-        batches=SimpleNamespace(order=lambda epoch: None, take=lambda order, number: given),
-        strategy=SimpleNamespace(module=layer),
-        attendance=None,
+        place=SimpleNamespace(manifest=SimpleNamespace(point=point)),
+        inputs=SimpleNamespace(batches=SimpleNamespace(order=lambda epoch: None, take=lambda order, number: given)),
+        optim=SimpleNamespace(strategy=SimpleNamespace(module=layer)),
+        network=SimpleNamespace(attendance=None),
+        objective=Objective(label_smoothing=0.0, device=torch.device("cpu")),
     )
     loop._warm_up_pass(rank)
     assert seen == [largest] and layer.weight.grad is not None

@@ -14,7 +14,7 @@ from light_launch import manifest, point
 from paceline.errors import RunError
 from paceline.identity import Identity, script_environment
 from paceline.records.folder import RunFolder
-from paceline.records.run import STOPPED
+from paceline.records.run import STOPPED, ScriptFigures
 from paceline.records.script import ScriptOutcome
 from paceline.records.settings import ScriptSettings
 from paceline.train import script
@@ -67,14 +67,14 @@ def failed(**how: object) -> ScriptOutcome:
 def test_a_script_that_ended_well_is_done_with_its_timed_steps(tmp_path: Path) -> None:
     report = rank(tmp_path)._ended(OUTCOME)
     assert (report.status, report.error, report.steps) == ("done", None, 11)
-    assert (report.samples, report.timed_s, report.found, report.notes) == (80, 2.5, ("DDP",), ("A note.",))
+    assert report.script == ScriptFigures(samples=80, timed_s=2.5, found=("DDP",), notes=("A note.",))
     assert (report.device, report.backend) == ("cpu", "gloo")
     assert script._exit_code(OUTCOME) == 0
 
 
 def test_without_a_second_step_nothing_is_timed(tmp_path: Path) -> None:
     report = rank(tmp_path)._ended(failed(steps=1, timed_samples=None, timed_from_ns=None, timed_to_ns=None))
-    assert (report.samples, report.timed_s) == (None, None)
+    assert (report.script.samples, report.script.timed_s) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ def timed_epochs(run: RunResult) -> tuple[Epoch, ...]:
     Those of the first phase: a later one trains more of the model. Whole ones, or where `steps` allowed none, the
     partial ones; without the first, which warms up, and without interrupted ones, as long as any is left.
     """
-    if run.timed_s:
-        return (_timed_steps(run, run.timed_s),)
+    if run.script.timed_s:
+        return (_timed_steps(run, run.script.timed_s),)
     return _timed([epoch for epoch in run.epochs if epoch.phase == run.epochs[0].phase], warm_up=1)
 
 
@@ -41,7 +41,7 @@ def _timed(epochs: list[Epoch], *, warm_up: int) -> tuple[Epoch, ...]:
 def timed_from_step(run: RunResult) -> list[tuple[int, Epoch]]:
     """The timed epochs, each with the step at which it began."""
     begun_at = {epoch.epoch: before.step for before, epoch in pairwise(run.epochs)}
-    begun_at |= {2: 1} if run.timed_s else {}
+    begun_at |= {2: 1} if run.script.timed_s else {}
     return [(begun_at.get(epoch.epoch, 0), epoch) for epoch in timed_epochs(run)]
 
 
@@ -72,7 +72,7 @@ def _timed_steps(run: RunResult, timed_s: float) -> Epoch:
     return Epoch(
         epoch=2,
         step=run.steps,
-        samples=run.samples or 0,
+        samples=run.script.samples or 0,
         train_loss=math.nan,
         train_accuracy=math.nan,
         validation_loss=None,

@@ -145,13 +145,12 @@ def _rank(
     moves = memory.moves.get(rank.rank)
     done = rank.ended is not None or (rank.pulse is not None and rank.pulse.phase == "done")
     pace = None if done else steps_per_s(moves) or (memory.counted.steps_per_s if memory.counted else None)
-    share = run.batch_global / len(run.ranks) if run.batch_global else None
     return RankNow(
         rank=rank.rank,
         phase=rank.pulse.phase if rank.pulse else None,
         step=rank.pulse.step if rank.pulse else None,
         steps_per_s=pace,
-        samples_per_s=pace * share if pace is not None and share is not None else None,
+        samples_per_s=pace * run.batch_per_rank if pace is not None and run.batch_per_rank else None,
         still_s=None if moves is None or done else at_s - moves.moved_at_s,
         ended=rank.ended,
         ledger_s=ledger_s,

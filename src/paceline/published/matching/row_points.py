@@ -60,7 +60,7 @@ def setting(point: Point, path: str) -> Scalar | None:
     if path == "batch_global":
         return point.batch_global
     if path == "batch_per_rank":
-        return point.train.batch_per_rank or point.batch_global // point.ranks
+        return point.train.batch_per_rank or point.batch_global // point.data_size
     return factor_value(point, path)
 
 

@@ -121,7 +121,8 @@ def _scalars(result: RunResult, started_at_s: float) -> Iterator[Scalar]:
     for noise in result.noise:
         if noise.noise_scale is not None:
             yield Scalar("gradient_noise/scale", noise.step, ends_at_s.get(noise.epoch, at_s), noise.noise_scale)
-    scripted = result.samples / result.timed_s if result.samples and result.timed_s else None
+    script = result.script
+    scripted = script.samples / script.timed_s if script.samples and script.timed_s else None
     last = {
         "test/loss": result.test_loss,
         "test/accuracy": result.test_accuracy,

@@ -64,7 +64,8 @@ def adascale_of(point: Point) -> AdaScale | None:
     """AdaScale as a point asks for it; None where it does not, or where its batch is the one that `lr` is meant for."""
     if point.train.lr_rule != "adascale":
         return None
-    scale = rule_factor(replace(point.train, lr_rule="linear"), batch_global=point.batch_global, ranks=point.ranks)
+    linear = replace(point.train, lr_rule="linear")
+    scale = rule_factor(linear, batch_global=point.batch_global, ranks=point.data_size)
     return None if scale == 1 else AdaScale(batch=point.batch_global / scale, scale=scale)
 
 

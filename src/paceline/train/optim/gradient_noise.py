@@ -145,7 +145,7 @@ def noise_of(point: Point, steps_per_epoch: int, *, every_step: bool) -> Gradien
     """The gradient noise as a point asks for it: of so many steps, or of every one where the learning rate needs it."""
     return GradientNoise(
         every=1 if every_step else point.train.noise_every,
-        parts=point.ranks * point.train.accumulate,
+        parts=point.data_size * point.train.accumulate,
         # The only step of an epoch is as large as any.
         batch=point.batch_global if steps_per_epoch > 1 else 1,
     )

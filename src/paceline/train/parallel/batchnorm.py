@@ -1,4 +1,4 @@
-"""Batch-norm over the batch of all ranks: `train.sync_batchnorm` of a study file.
+"""Batch-norm over the samples of a step, along the data axis: `train.sync_batchnorm` of a study file.
 
 PyTorch's own works on GPUs alone. A rank sends one message forward and one backward for each layer:
 
@@ -34,6 +34,8 @@ class Attendance:
     """Whether this rank's samples count in the step at hand; shared by all layers of a model."""
 
     recorder: Recorder
+    group: dist.ProcessGroup | None = None
+    """The ranks along the data axis; None stands for all."""
     counted: bool = True
 
 
@@ -105,7 +107,7 @@ class _Normalised(torch.autograd.Function):
         own = torch.stack((gradient.sum(over), (gradient * normal).sum(over)))
         sums = own.double()
         with ctx.attendance.recorder.span("communicate"):
-            dist.all_reduce(sums)
+            dist.all_reduce(sums, group=ctx.attendance.group)
         scale = deviation if weight is None else deviation * weight
         if ctx.counted:
             mean, along = (sums / ctx.count).to(gradient.dtype)
@@ -115,9 +117,9 @@ class _Normalised(torch.autograd.Function):
         return gradient * _wide(scale, gradient), for_weight, for_bias, None, None
 
 
-def synchronise(model: nn.Module, recorder: Recorder) -> Attendance:
+def synchronise(model: nn.Module, recorder: Recorder, group: dist.ProcessGroup | None) -> Attendance:
     """Put synchronised layers in the place of all batch-norm layers; what has to be told whose samples count."""
-    attendance = Attendance(recorder)
+    attendance = Attendance(recorder, group)
     made: dict[int, SynchronisedBatchNorm] = {}
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):
@@ -139,9 +141,9 @@ def _over_ranks(inputs: torch.Tensor, attendance: Attendance) -> tuple[torch.Ten
     # In float64: it is short, and a count beyond 2^24 has no place in a float32.
     count = inputs.numel() // inputs.shape[1] * attendance.counted
     own = torch.cat((mean.new_tensor([count]), mean, variance * count)).double()
-    parts = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+    parts = [torch.empty_like(own) for _ in range(dist.get_world_size(attendance.group))]
     with attendance.recorder.span("communicate"):
-        dist.all_gather(parts, own)
+        dist.all_gather(parts, own, group=attendance.group)
     rows = torch.stack(parts)
     counts = rows[:, :1]
     means, squares = rows[:, 1:].tensor_split(2, dim=1)

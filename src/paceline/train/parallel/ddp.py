@@ -19,6 +19,7 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from paceline.layout import DATA
 from paceline.train.parallel.base import Crew, Synchronous
 
 
@@ -49,6 +50,7 @@ class Ddp(Synchronous):
         self.module = self._ddp = NeverCompiled(
             model,
             device_ids=[device] if device.type == "cuda" else None,
+            process_group=crew.group(DATA),
             gradient_as_bucket_view=True,
             # PyTorch's own, but given: then it holds for the first bucket too, which is 1 MB otherwise. On a CPU a
             # message takes the core that backward computes on, so that a small one more costs more than it hides.
@@ -56,8 +58,8 @@ class Ddp(Synchronous):
             # Buffers are taken over by `before_forward`, where the time it takes is seen.
             forward_sync_buffers=False,
         )
-        # DDP averages over ranks; the loop's losses are to be summed.
-        self.loss_factor = float(crew.size)
+        # DDP averages over the ranks of its group; the loop's losses are to be summed.
+        self.loss_factor = float(crew.point.data_size)
 
     def warm_up(self, forward_backward: Callable[[], None]) -> None:
         buffers = [buffer.clone() for buffer in self._model.buffers()]

@@ -10,7 +10,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from paceline.train.parallel.base import Crew, Synchronous, broadcast, gradient_buffers
+from paceline.layout import DATA
+from paceline.train.parallel.base import Crew, Synchronous, gradient_buffers
 
 
 class Flat(Synchronous):
@@ -18,13 +19,13 @@ class Flat(Synchronous):
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, crew: Crew) -> None:
         super().__init__(model, optimizer, crew)
-        broadcast((*model.parameters(), *model.buffers()))
+        self._copy_from_first((*model.parameters(), *model.buffers()))
         self._gradients = gradient_buffers(model)
 
     def exchange(self) -> None:
         with self._recorder.span("communicate"):
             for buffer in self._gradients:
-                dist.all_reduce(buffer)
+                dist.all_reduce(buffer, group=self._crew.group(DATA))
 
     def clear(self) -> None:
         for buffer in self._gradients:

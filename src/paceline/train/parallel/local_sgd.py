@@ -20,7 +20,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from paceline.train.parallel.base import Crew, Synchronous, broadcast, gradient_buffers
+from paceline.layout import DATA
+from paceline.train.parallel.base import Crew, Synchronous, gradient_buffers
 
 
 class LocalSgd(Synchronous):
@@ -28,10 +29,10 @@ class LocalSgd(Synchronous):
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, crew: Crew) -> None:
         super().__init__(model, optimizer, crew)
-        self.loss_factor = float(crew.size)
+        self.loss_factor = float(crew.point.data_size)
         self._average_every = crew.point.options["average_every"]
         self._steps_apart = 0
-        broadcast((*model.parameters(), *model.buffers()))
+        self._copy_from_first((*model.parameters(), *model.buffers()))
         # Never None, so that every rank's optimizer has the same state to average.
         self._gradients = gradient_buffers(model)
 
@@ -67,8 +68,8 @@ class LocalSgd(Synchronous):
             by_type.setdefault(tensor.dtype, []).append(tensor)
         with self._recorder.span("communicate"):
             for tensors in by_type.values():
-                _mean_over_ranks(tensors, self._crew.size)
-            broadcast(buffer for buffer in self._buffers if not buffer.is_floating_point())
+                self._mean(tensors)
+            self._copy_from_first(buffer for buffer in self._buffers if not buffer.is_floating_point())
         self._steps_apart = 0
 
     def _drifting(self) -> Iterator[torch.Tensor]:
@@ -82,11 +83,10 @@ class LocalSgd(Synchronous):
                     value for _, value in sorted(state.items()) if isinstance(value, torch.Tensor) and value.dim()
                 )
 
-
-def _mean_over_ranks(tensors: list[torch.Tensor], size: int) -> None:
-    """Replace tensors of one type by their mean over ranks, in one message."""
-    message = torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
-    dist.all_reduce(message)
-    message /= size
-    for tensor, mean in zip(tensors, message.split([tensor.numel() for tensor in tensors]), strict=True):
-        tensor.copy_(mean.view(tensor.shape))
+    def _mean(self, tensors: list[torch.Tensor]) -> None:
+        """Replace tensors of one type by their mean along the data axis, in one message."""
+        message = torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
+        dist.all_reduce(message, group=self._crew.group(DATA))
+        message /= self._crew.point.data_size
+        for tensor, mean in zip(tensors, message.split([tensor.numel() for tensor in tensors]), strict=True):
+            tensor.copy_(mean.view(tensor.shape))

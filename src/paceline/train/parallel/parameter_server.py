@@ -41,6 +41,7 @@ class ParameterServer(Synchronous):
         point = crew.point
         self._coordinated = Coordinated(crew)
         self.peers: Peers = self._coordinated
+        self.everyone: Peers = self._coordinated
         self._line = Line(model)
         if self._line.count < point.servers:
             raise ModelError(
