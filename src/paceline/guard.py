@@ -34,10 +34,10 @@ def tie_to_parent(identity: Identity) -> None:
     The kernel watches the launcher's *thread* that started the rank: it has to stay until the rank ends.
     """
     if identity.parent_pid is not None:
-        tie(identity.parent_pid)
+        end_with_parent(identity.parent_pid)
 
 
-def tie(parent: int) -> None:
+def end_with_parent(parent: int) -> None:
     """Make sure that this process does not outlive its parent, whose number is given as it was at the start."""
     if _signal_on_parent_death():
         _leave_if_orphaned(parent)

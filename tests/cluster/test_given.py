@@ -14,7 +14,7 @@ import pytest
 import paceline
 from paceline import api
 from paceline.launch.base import Outcome, Placement
-from paceline.launch.kept import Program, keeper_command, run_kept
+from paceline.launch.kept import Program, run_wrapped, wrapper_command
 from paceline.launch.local import LocalLauncher
 from paceline.launch.mpi import MpiLauncher
 from paceline.records.codec import read_record, write_record
@@ -71,9 +71,9 @@ class Wrapped:
         programs = []
         for rank in range(size):
             place = ("env", f"RANK={rank}", f"WORLD_SIZE={size}", f"LOCAL_RANK={rank}", f"LOCAL_WORLD_SIZE={size}")
-            command = keeper_command(RunFolder(self._folders.get(rank, folder.path)))
+            command = wrapper_command(RunFolder(self._folders.get(rank, folder.path)))
             programs.append(Program(command=(*place, *self._before.get(rank, ()), *command), ranks=(rank,), host=HERE))
-        return run_kept(programs, folder, manifest, heartbeat_s=heartbeat_s, progress=progress)
+        return run_wrapped(programs, folder, manifest, heartbeat_s=heartbeat_s, progress=progress)
 
 
 def study(folder: Path, *overrides: str) -> LoadedStudy:

@@ -39,7 +39,7 @@ _MANY = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class RankView:
     """What is to be seen of one rank from outside."""
 
     rank: int
@@ -87,12 +87,12 @@ class Sight:
         return self.report is not None and self.report.error_kind == "peer"
 
 
-def first_cause(sights: Sequence[Sight]) -> Sight:
+def first_cause(sights: Sequence[RankView]) -> RankView:
     """The rank that failed first by itself; at least one of `sights` has failed."""
     return min((s for s in sights if s.failed), key=lambda s: (s.blames_a_peer, _failed_at_ns(s), s.rank))
 
 
-def awaited_rank(sights: Sequence[Sight]) -> Sight:
+def awaited_rank(sights: Sequence[RankView]) -> RankView:
     """The rank that all others wait for; at least one of `sights` still runs."""
     return min(
         (s for s in sights if s.code is None),
@@ -106,7 +106,7 @@ def awaited_rank(sights: Sequence[Sight]) -> Sight:
     )
 
 
-def failure(cause: Sight, size: int, log_tail: str) -> RankError:
+def failure_error(cause: RankView, size: int, log_tail: str) -> RankError:
     """The error for a rank that died, raised, or left without a word."""
     who, where = f"{cause.title(size)} on {cause.host}", _place(cause)
     report, code, right = cause.report, cause.code, ""
@@ -130,7 +130,9 @@ def failure(cause: Sight, size: int, log_tail: str) -> RankError:
     return RankError(what, right=right, next=_log_text(cause.log, log_tail))
 
 
-def hang(cause: Sight, sights: Sequence[Sight], *, silence_s: float, heartbeat_s: float, log_tail: str) -> RankError:
+def hang_error(
+    cause: RankView, sights: Sequence[RankView], *, silence_s: float, heartbeat_s: float, log_tail: str
+) -> RankError:
     """The error for ranks that all stand still, with where each of them stands."""
     title = cause.title(len(sights))
     who, evidence = f"{title} on {cause.host} hangs", _STATES.get(cause.state or "", "")
@@ -151,14 +153,14 @@ def hang(cause: Sight, sights: Sequence[Sight], *, silence_s: float, heartbeat_s
     return RankError("\n  ".join([what, *stands]), right=right, next=_log_text(cause.log, log_tail))
 
 
-def _failed_at_ns(sight: Sight) -> int:
+def _failed_at_ns(sight: RankView) -> int:
     """When it failed: as the rank itself said, which is before its process was gone; on rank 0's clock."""
     if sight.report is not None and sight.report.status != "done":
         return sight.report.ended_at_ns - sight.report.clock_offset_ns
     return sight.ended_at_ns or 0
 
 
-def _place(sight: Sight) -> str:
+def _place(sight: RankView) -> str:
     """How far it had come: 'after step 57 of 188'."""
     step, total = (sight.pulse.step, sight.pulse.total_steps) if sight.pulse else (0, 0)
     if sight.report is not None:
@@ -168,7 +170,7 @@ def _place(sight: Sight) -> str:
     return f"after step {step} of {total}" if total else f"after step {step}"
 
 
-def _stand(sight: Sight) -> str:
+def _stand(sight: RankView) -> str:
     """One line on a rank that stands still."""
     if sight.code is not None:
         return f"{sight.name}: ended"

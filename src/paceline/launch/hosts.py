@@ -16,7 +16,7 @@ from paceline.errors import RequestError
 from paceline.identity import forwarded_environment, interface_address
 from paceline.launch import machine
 from paceline.launch.base import Placement
-from paceline.launch.kept import Program, tethered
+from paceline.launch.kept import Program, watchdog_command
 from paceline.launch.placement import check_memory, placement_here
 from paceline.records.settings import LaunchSettings
 from paceline.records.study import Point
@@ -27,12 +27,12 @@ _HOST_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
 _INTERFACE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]*")
 
 
-def hosts_of(point: Point, settings: LaunchSettings) -> tuple[str, ...]:
+def point_hosts(point: Point, settings: LaunchSettings) -> tuple[str, ...]:
     """Names of the hosts of a point; this one where none were named and one is enough."""
     return settings.machines[: point.hosts] or (socket.gethostname(),)
 
 
-def ranks_on(point: Point) -> tuple[tuple[int, ...], ...]:
+def ranks_by_host(point: Point) -> tuple[tuple[int, ...], ...]:
     """The ranks of each host: 0, 1, ... on the first, and so on."""
     shares, first = [], 0
     for count in point.ranks_on_hosts:
@@ -41,7 +41,7 @@ def ranks_on(point: Point) -> tuple[tuple[int, ...], ...]:
     return tuple(shares)
 
 
-def is_here(host: str) -> bool:
+def is_this_host(host: str) -> bool:
     """Whether a host's name is this one's."""
     own = socket.gethostname()
     return host in ("localhost", "127.0.0.1", own) or host.split(".")[0] == own.split(".")[0]
@@ -55,10 +55,10 @@ def program_on(
     On another host it gets this folder, and of the environment what libraries read.
     """
     host = hosts[0]
-    if is_here(host):
+    if is_this_host(host):
         return Program(command=command, ranks=ranks, host=host, hosts=hosts)
     variables = tuple(f"{name}={value}" for name, value in sorted(forwarded_environment().items()))
-    line = shlex.join(("env", *variables, *tethered(command)))
+    line = shlex.join(("env", *variables, *watchdog_command(command)))
     return Program(command=(*settings.agent, host, line), ranks=ranks, host=host, hosts=hosts, through_agent=True)
 
 
@@ -77,7 +77,7 @@ def check_hosts(point: Point, settings: LaunchSettings) -> None:
             right="It lists the hosts that ranks may run on, in the order in which they are used.",
             next='--set \'launch.machines=["h1", "h2"]\', or machines = [...] under [launch].',
         )
-    for host in hosts_of(point, settings):
+    for host in point_hosts(point, settings):
         if not _HOST_NAME.fullmatch(host):
             raise RequestError(
                 f"launch.machines has {host!r}, which is no host's name.",
@@ -87,18 +87,18 @@ def check_hosts(point: Point, settings: LaunchSettings) -> None:
             )
     if point.hosts > 1:
         _check_interface(point, settings)
-    elif any(is_here(host) for host in hosts_of(point, settings)):
+    elif any(is_this_host(host) for host in point_hosts(point, settings)):
         check_memory(point.processes, machine.this_machine().memory_bytes)
 
 
-def placed(point: Point, settings: LaunchSettings) -> Placement:
+def placement_on_hosts(point: Point, settings: LaunchSettings) -> Placement:
     """Where the ranks of a point would run. Cores of other hosts are chosen there, by the keeper of each rank.
 
     Assumes that the hosts have as many cores as this one.
     """
-    hosts, shares = hosts_of(point, settings), ranks_on(point)
+    hosts, shares = point_hosts(point, settings), ranks_by_host(point)
     found = [placement_here(point, range(own[0], own[-1] + 1)) for own in shares if own]
-    if point.hosts == 1 and is_here(hosts[0]):
+    if point.hosts == 1 and is_this_host(hosts[0]):
         return found[0]
     who = f"{point.processes} processes" if point.servers else counted(point.processes, "rank")
     spread = ", ".join(f"{len(own)} on {host}" for own, host in zip(shares, hosts, strict=True))
@@ -115,5 +115,5 @@ def _check_interface(point: Point, settings: LaunchSettings) -> None:
             right="Ranks of several hosts listen on the network interface that joins them, and on no other.",
             next="Name it with --set launch.interface=eth0; `ip -brief address` lists them.",
         )
-    if any(is_here(host) for host in hosts_of(point, settings)):
+    if any(is_this_host(host) for host in point_hosts(point, settings)):
         interface_address(settings.interface)

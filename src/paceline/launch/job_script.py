@@ -112,7 +112,7 @@ def check_slurm(point: Point, settings: LaunchSettings) -> None:
         # sbatch takes any beginning of an option's name for the option.
         own = next((own for own in _OWN_SLURM if own.startswith(name)), None)
         _refuse_own(directive, None if own is None else f"--{own}")
-    limit_s = seconds(settings.time_limit)
+    limit_s = time_limit_s(settings.time_limit)
     if limit_s is not None and limit_s < 2 * settings.grace_s:
         raise RequestError(
             f"launch.time_limit = {settings.time_limit!r} is less than twice launch.grace_s ({settings.grace_s:g} s): "
@@ -135,7 +135,7 @@ def check_pbs(point: Point, settings: LaunchSettings) -> None:
         _refuse_own(directive, next((own for own in _OWN_PBS if directive.startswith(own)), None))
 
 
-def seconds(time_limit: str) -> float | None:
+def time_limit_s(time_limit: str) -> float | None:
     """A time limit as SLURM writes it, in seconds; None where there is none."""
     days, _, rest = time_limit.rpartition("-") if "-" in time_limit else ("", "", time_limit)
     if not re.fullmatch(_SLURM_TIME, time_limit):

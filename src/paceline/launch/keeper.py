@@ -24,11 +24,11 @@ import time
 from pathlib import Path
 
 from paceline.errors import PacelineError, RunError
-from paceline.guard import pin, tie
+from paceline.guard import end_with_parent, pin
 from paceline.identity import Identity, kept_environment, this_rank
 from paceline.launch.base import WORKER
 from paceline.launch.child import library_environment, opened_log, python
-from paceline.launch.lost import answer, question
+from paceline.launch.lost import question_file, write_answer
 from paceline.launch.placement import placement_here
 from paceline.records import roles
 from paceline.records.codec import read_record, write_record
@@ -36,8 +36,8 @@ from paceline.records.folder import RunFolder
 from paceline.records.run import STOPPED, Manifest, RankEnd, RankStart
 from paceline.records.study import Point
 
-NOTICES = (signal.SIGUSR1, signal.SIGTERM)
-LOOK_S = 0.25
+NOTICE_SIGNALS = (signal.SIGUSR1, signal.SIGTERM)
+POLL_S = 0.25
 TERMINATE_S = 1.0
 """Between SIGTERM and SIGKILL."""
 FLUSH_S = 1.0
@@ -48,20 +48,20 @@ LINGER_S = 5.0
 
 def main() -> int:
     """Start the rank, wait for its end, and say how it ended."""
-    tie(os.getppid())
+    end_with_parent(os.getppid())
     folder, command = RunFolder(Path(sys.argv[1])), tuple(sys.argv[2:]) or python("-m", WORKER)
     me = this_rank()
     try:
         manifest = read_record(folder.manifest, Manifest)
         _check(me, manifest)
         pin(_cores(me, manifest.point))
-        return Keeper(folder, manifest, me).keep(command)
+        return RankWrapper(folder, manifest, me).keep(command)
     except PacelineError as error:
         _refuse(folder, me, error)
         return 1
 
 
-class Keeper:
+class RankWrapper:
     """Keeps one rank."""
 
     def __init__(self, folder: RunFolder, manifest: Manifest, me: Identity) -> None:
@@ -72,7 +72,7 @@ class Keeper:
         self._flushed_at = 0.0
         self._answered = False
         self._noticed = False
-        self._notices = NOTICES if manifest.warned else ()
+        self._notices = NOTICE_SIGNALS if manifest.warned else ()
 
     def keep(self, command: tuple[str, ...]) -> int:
         """The exit code for the program above: 0 where the rank ended well."""
@@ -127,7 +127,7 @@ class Keeper:
     def _wait(self, process: subprocess.Popen[bytes]) -> int:
         """How it ended, by itself or because the run was stopped."""
         asked_at, warned = None, False
-        while not _ended(process, LOOK_S):
+        while not _ended(process, POLL_S):
             self._tend()
             if self._notices and not warned and (self._noticed or self._folder.notice.exists()):
                 warned = True
@@ -145,7 +145,7 @@ class Keeper:
         began = time.monotonic()
         while time.monotonic() - began < LINGER_S and not self._stopping():
             self._tend()
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
 
     def _tend(self) -> None:
         """What ranks of several hosts need besides: a pulse that is seen elsewhere, an answer when one is asked for."""
@@ -155,9 +155,9 @@ class Keeper:
         if now - self._flushed_at >= FLUSH_S:
             self._flushed_at = now
             _flush(self._folder.rank_pulse(me.rank))
-        if not self._answered and question(self._folder).exists():
+        if not self._answered and question_file(self._folder).exists():
             self._answered = True
-            answer(self._folder, self._manifest, me.rank, me.host)
+            write_answer(self._folder, self._manifest, me.rank, me.host)
 
 
 def _flush(path: Path) -> None:

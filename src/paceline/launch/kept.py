@@ -27,7 +27,7 @@ from paceline.errors import RankError, RunError, StorageError
 from paceline.identity import inherited_environment
 from paceline.launch.base import Outcome, Progress, clear_attempt
 from paceline.launch.child import python
-from paceline.launch.lost import lost_hosts
+from paceline.launch.lost import unreachable_hosts_error
 from paceline.launch.supervise import KILL_S, TERMINATE_S, Watch, end_ranks, interruptible, log_tail
 from paceline.records.codec import read_record, storage_error
 from paceline.records.folder import RunFolder
@@ -35,9 +35,9 @@ from paceline.records.run import Manifest, RankEnd, RankStart
 
 Record = TypeVar("Record")
 
-KEEPER = "paceline.launch.keeper"
-TETHER = "paceline.launch.tether"
-KEEPER_S = 4.0
+WRAPPER = "paceline.launch.keeper"
+WATCHDOG = "paceline.launch.tether"
+WRAPPER_S = 4.0
 """How long the keepers may take to end their ranks, by SIGKILL if need be, before the program above is killed."""
 ORDERLY_S = 5.0
 """How long a program may take to end by itself after its last rank: it removes its own files then."""
@@ -56,24 +56,24 @@ class Program:
     hosts: tuple[str, ...] = ()
     """The same of each of its ranks, where they run on several."""
     through_agent: bool = False
-    """Whether an agent passes it on to another host: `tethered` there, and not here."""
+    """Whether an agent passes it on to another host: `watchdog_command` there, and not here."""
 
     def host_of(self, rank: int) -> str:
         """Where a rank is to run."""
         return self.hosts[self.ranks.index(rank)] if self.hosts else self.host
 
 
-def tethered(command: tuple[str, ...]) -> tuple[str, ...]:
+def watchdog_command(command: tuple[str, ...]) -> tuple[str, ...]:
     """The command of a program that ends when its standard input does."""
-    return (*python("-m", TETHER), "-", os.getcwd(), *command)
+    return (*python("-m", WATCHDOG), "-", os.getcwd(), *command)
 
 
-def keeper_command(folder: RunFolder, command: tuple[str, ...] = ()) -> tuple[str, ...]:
+def wrapper_command(folder: RunFolder, command: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The command of a rank's keeper; `command` stands in for the worker."""
-    return (*python("-m", KEEPER), str(folder.path.resolve()), *command)
+    return (*python("-m", WRAPPER), str(folder.path.resolve()), *command)
 
 
-def run_kept(
+def run_wrapped(
     programs: Sequence[Program],
     folder: RunFolder,
     manifest: Manifest,
@@ -83,8 +83,8 @@ def run_kept(
 ) -> Outcome:
     """Start the programs, watch their ranks, bring the reports; when this ends, no rank and no program is left."""
     clear_attempt(folder)
-    running: list[Running] = []
-    ranks: list[KeptRank] = []
+    running: list[RunningProgram] = []
+    ranks: list[WrappedRank] = []
     with interruptible() as check:
 
         def nap(length_s: float) -> None:
@@ -93,12 +93,14 @@ def run_kept(
 
         try:
             for program in programs:
-                running.append(Running(program, folder))
-                ranks += [KeptRank(rank, running[-1], folder) for rank in program.ranks]
+                running.append(RunningProgram(program, folder))
+                ranks += [WrappedRank(rank, running[-1], folder) for rank in program.ranks]
             ranks.sort(key=lambda rank: rank.number)
             reports = Watch(ranks, folder, heartbeat_s, progress, nap).until_done()
         except RankError as error:
-            raise _never_started(running, folder) or lost_hosts(ranks, folder, error, sleep=nap) or error from None
+            raise (
+                _never_started(running, folder) or unreachable_hosts_error(ranks, folder, error, sleep=nap) or error
+            ) from None
         finally:
             _end(folder, ranks, running)
     return Outcome(
@@ -108,7 +110,7 @@ def run_kept(
     )
 
 
-class Starter(Protocol):
+class RankStarter(Protocol):
     """What brought ranks to life, as far as they know it: a program of this host, or a scheduler's job."""
 
     program: Program
@@ -120,18 +122,18 @@ class Starter(Protocol):
     def send(self, number: int) -> None: ...
 
 
-class Running:
+class RunningProgram:
     """A program that was started."""
 
     def __init__(self, program: Program, folder: RunFolder) -> None:
         self.program = program
         self.ended_at: float | None = None
         """Instant (time.monotonic) at which `poll` first saw that it had ended."""
-        tied = (*python("-m", TETHER), str(os.getpid()), *program.command)
+        tied = (*python("-m", WATCHDOG), str(os.getpid()), *program.command)
         try:
             with folder.launcher_log.open("ab", buffering=0) as log:
                 self._process = subprocess.Popen(
-                    tied if program.through_agent else tethered(program.command),
+                    tied if program.through_agent else watchdog_command(program.command),
                     env=inherited_environment(),
                     stdin=subprocess.PIPE,  # never written to: the tether that reads it ends when this process does
                     stdout=log,
@@ -160,10 +162,10 @@ class Running:
                 os.killpg(self._process.pid, number)
 
 
-class KeptRank:
+class WrappedRank:
     """One rank as its keeper shows it."""
 
-    def __init__(self, number: int, program: Starter, folder: RunFolder) -> None:
+    def __init__(self, number: int, program: RankStarter, folder: RunFolder) -> None:
         self.number = number
         self.ended_at_ns: int | None = None
         self._program = program
@@ -210,12 +212,12 @@ class KeptRank:
         return self._program.ended_at is not None and time.monotonic() - self._program.ended_at > SETTLE_S
 
 
-def _end(folder: RunFolder, ranks: Sequence[KeptRank], running: Sequence[Running]) -> None:
+def _end(folder: RunFolder, ranks: Sequence[WrappedRank], running: Sequence[RunningProgram]) -> None:
     """End what still runs: the ranks through their keepers, then the programs."""
     if any(rank.poll() for rank in ranks):  # the keeper of a rank that ended badly lingers until it sees this
         with contextlib.suppress(OSError):
             folder.stop.touch()
-    end_ranks(ranks, nap=time.sleep, terminate_s=KEEPER_S, kill_s=KILL_S + SETTLE_S)
+    end_ranks(ranks, nap=time.sleep, terminate_s=WRAPPER_S, kill_s=KILL_S + SETTLE_S)
     for number, patience_s in ((None, ORDERLY_S), (signal.SIGTERM, TERMINATE_S), (signal.SIGKILL, KILL_S)):
         began = time.monotonic()
         for program in running:
@@ -227,7 +229,7 @@ def _end(folder: RunFolder, ranks: Sequence[KeptRank], running: Sequence[Running
         program.close()
 
 
-def _never_started(running: Sequence[Running], folder: RunFolder) -> RunError | None:
+def _never_started(running: Sequence[RunningProgram], folder: RunFolder) -> RunError | None:
     """The error of a program that ended before any rank had started; None where one had."""
     failed = next((program for program in running if program.poll()), None)
     if failed is None or any(_read(folder.rank_start(r), RankStart) for p in running for r in p.program.ranks):

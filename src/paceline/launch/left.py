@@ -21,7 +21,7 @@ def reports(folder: RunFolder, size: int) -> list[RankReport]:
     return said
 
 
-def fell(folder: RunFolder, size: int) -> bool:
+def failed_by_itself(folder: RunFolder, size: int) -> bool:
     """Whether some rank ended by its own doing: an error that is no peer's, a crash, or leaving without a word."""
     said = {report.rank: report for report in reports(folder, size)}
     for rank in range(size):
@@ -52,7 +52,7 @@ def all_done(folder: RunFolder, size: int) -> bool:
 def times_ns(folder: RunFolder, manifest: Manifest) -> tuple[int, int]:
     """From the first rank's start to the last one's end, on this host's clock: time in a queue is not in it."""
     roll = machine.roll_call(folder)
-    clocks = machine.launcher_clocks(roll, roll.clocks, here=machine.Here.now()) if roll else ()
+    clocks = machine.launcher_clocks(roll, roll.clocks, here=machine.LauncherClock.now()) if roll else ()
     offsets_ns = {clock.rank: clock.offset_ns for clock in clocks}
     starts_ns, ends_ns = [], []
     for rank in range(manifest.point.processes):

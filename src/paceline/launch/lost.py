@@ -33,7 +33,7 @@ _LOOK_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class HostAnswer:
     """What a keeper says about the network of its host."""
 
     SCHEMA = "paceline.answer/1"
@@ -45,24 +45,24 @@ class Answer:
     """Whether rank 0's host answers over it: refusing a connection is an answer."""
 
 
-def question(folder: RunFolder) -> Path:
+def question_file(folder: RunFolder) -> Path:
     """The file that asks."""
     return folder.ranks / "question"
 
 
-def answer_path(folder: RunFolder, rank: int) -> Path:
+def answer_file(folder: RunFolder, rank: int) -> Path:
     return folder.ranks / f"rank-{rank:04d}.answer"
 
 
-def answer(folder: RunFolder, manifest: Manifest, rank: int, host: str) -> None:
+def write_answer(folder: RunFolder, manifest: Manifest, rank: int, host: str) -> None:
     """The keeper's side: look, and say."""
     up = _is_up(manifest.launch.interface)
-    said = Answer(host=host, up=up, reaches=up and _reaches(folder))
+    said = HostAnswer(host=host, up=up, reaches=up and _reaches(folder))
     with contextlib.suppress(StorageError):
-        write_record(answer_path(folder, rank), said)
+        write_record(answer_file(folder, rank), said)
 
 
-def lost_hosts(
+def unreachable_hosts_error(
     ranks: Sequence[LiveRank],
     folder: RunFolder,
     error: RankError,
@@ -78,26 +78,26 @@ def lost_hosts(
     if len(by_host) < 2:
         return None
     with contextlib.suppress(OSError):
-        question(folder).touch()
+        question_file(folder).touch()
     deadline = clock() + answer_s
     while True:
         answers = {host: _said_by(numbers, folder, host) for host, numbers in by_host.items()}
         if all(answers.values()) or clock() > deadline:
             break
         sleep(_LOOK_S)
-    lost = unreachable(answers)
+    lost = unreachable_hosts(answers)
     return _error({host: by_host[host] for host in lost}, answers, len(ranks), error) if lost else None
 
 
-def _said_by(numbers: Sequence[int], folder: RunFolder, host: str) -> Answer | None:
+def _said_by(numbers: Sequence[int], folder: RunFolder, host: str) -> HostAnswer | None:
     """The answer of any keeper of a host. One whose ranks have all ended, and were seen to, is not asked any more."""
-    said = next((said for rank in numbers if (said := _read(answer_path(folder, rank)))), None)
+    said = next((said for rank in numbers if (said := _read(answer_file(folder, rank)))), None)
     if said is None and all(folder.rank_end(rank).exists() for rank in numbers):
-        return Answer(host=host, up=True, reaches=True)
+        return HostAnswer(host=host, up=True, reaches=True)
     return said
 
 
-def unreachable(answers: Mapping[str, Answer | None]) -> tuple[str, ...]:
+def unreachable_hosts(answers: Mapping[str, HostAnswer | None]) -> tuple[str, ...]:
     """The hosts that were lost, given what each said; the first is rank 0's.
 
     Where no other host reaches the first and all of them say that their links are up, it is the first that is cut
@@ -113,12 +113,12 @@ def unreachable(answers: Mapping[str, Answer | None]) -> tuple[str, ...]:
     return cut
 
 
-def _reaches_first(said: Answer | None) -> bool:
+def _reaches_first(said: HostAnswer | None) -> bool:
     return said is not None and said.reaches
 
 
 def _error(
-    lost: Mapping[str, Sequence[int]], answers: Mapping[str, Answer | None], size: int, error: RankError
+    lost: Mapping[str, Sequence[int]], answers: Mapping[str, HostAnswer | None], size: int, error: RankError
 ) -> RankError:
     numbers = [number for numbers in lost.values() for number in numbers]
     named = f"{'ranks' if len(numbers) > 1 else 'rank'} {_listed(numbers)} of {size}"
@@ -138,7 +138,7 @@ def _error(
     )
 
 
-def _said(said: Answer | None) -> str:
+def _said(said: HostAnswer | None) -> str:
     if said is None:
         return "its keeper does not answer"
     if not said.up:
@@ -171,7 +171,7 @@ def _reaches(folder: RunFolder) -> bool:
     return True
 
 
-def _read(path: Path) -> Answer | None:
+def _read(path: Path) -> HostAnswer | None:
     with contextlib.suppress(StorageError):
-        return read_record(path, Answer) if path.exists() else None
+        return read_record(path, HostAnswer) if path.exists() else None
     return None

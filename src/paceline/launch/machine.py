@@ -66,7 +66,7 @@ def machine(reports: Sequence[RankReport], roll: RollCall | None = None) -> Mach
 
 def _with_roll(record: Machine, roll: RollCall, at_end: tuple[Clock, ...]) -> Machine:
     """The record with all that the ranks said, of their machines where those are others than this."""
-    ranks, here = roll.ranks, Here.now()
+    ranks, here = roll.ranks, LauncherClock.now()
     hosts = tuple(dict.fromkeys(given.place for given in ranks))
     record = replace(
         record,
@@ -93,7 +93,7 @@ def _with_roll(record: Machine, roll: RollCall, at_end: tuple[Clock, ...]) -> Ma
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Here:
+class LauncherClock:
     """The clocks of this process."""
 
     clock: str
@@ -102,12 +102,12 @@ class Here:
     monotonic_ns: int
 
     @classmethod
-    def now(cls) -> Here:
+    def now(cls) -> LauncherClock:
         own = Given(rank=-1, host=socket.gethostname(), boot_id=host.boot_id(), time_namespace=host.time_namespace())
         return cls(clock=own.clock, wall_ns=time.time_ns(), monotonic_ns=time.monotonic_ns())
 
 
-def launcher_clocks(roll: RollCall, clocks: Sequence[Clock], here: Here) -> tuple[Clock, ...]:
+def launcher_clocks(roll: RollCall, clocks: Sequence[Clock], here: LauncherClock) -> tuple[Clock, ...]:
     """Clocks against rank 0's as clocks against the launcher's: through a rank that reads the same as the launcher.
 
     Assumes: where no rank does, that rank 0's wall clock and the launcher's agree.

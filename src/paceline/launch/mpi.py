@@ -21,8 +21,8 @@ from pathlib import Path
 from paceline.errors import RequestError
 from paceline.identity import forwarded_environment
 from paceline.launch.base import Launcher, Outcome, Placement, Progress, ignore
-from paceline.launch.hosts import check_hosts, hosts_of, placed, program_on, ranks_on
-from paceline.launch.kept import keeper_command, run_kept
+from paceline.launch.hosts import check_hosts, placement_on_hosts, point_hosts, program_on, ranks_by_host
+from paceline.launch.kept import run_wrapped, wrapper_command
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
 from paceline.records.settings import LaunchSettings
@@ -53,7 +53,7 @@ class MpiLauncher(Launcher):
 
     def placement(self, point: Point) -> Placement:
         """Where the ranks of a point would run, with the reason."""
-        return placed(point, self._settings)
+        return placement_on_hosts(point, self._settings)
 
     def check(self, point: Point) -> None:
         """Raise RequestError where there is no mpiexec, or the hosts are not named."""
@@ -76,10 +76,12 @@ class MpiLauncher(Launcher):
     ) -> Outcome:
         """Start mpiexec, wait for the ranks, and bring their reports; when this ends, none is left."""
         point, settings = manifest.point, self._settings
-        hosts = [host for host, ranks in zip(hosts_of(point, settings), ranks_on(point), strict=True) for _ in ranks]
-        command = (*self._mpiexec(point), *keeper_command(folder, self._command))
+        hosts = [
+            host for host, ranks in zip(point_hosts(point, settings), ranks_by_host(point), strict=True) for _ in ranks
+        ]
+        command = (*self._mpiexec(point), *wrapper_command(folder, self._command))
         program = program_on(tuple(hosts), command, tuple(range(point.processes)), settings)
-        return run_kept([program], folder, manifest, heartbeat_s=heartbeat_s, progress=progress)
+        return run_wrapped([program], folder, manifest, heartbeat_s=heartbeat_s, progress=progress)
 
     def _mpiexec(self, point: Point) -> tuple[str, ...]:
         """mpiexec and its options, up to the command that it starts."""
@@ -161,5 +163,5 @@ def _openmpi(point: Point, settings: LaunchSettings, *, crowded: bool) -> tuple[
 
 def _slots(point: Point, settings: LaunchSettings) -> str:
     """Hosts and how many ranks go to each: h1:2,h2:1."""
-    hosts = hosts_of(point, settings)
+    hosts = point_hosts(point, settings)
     return ",".join(f"{host}:{count}" for host, count in zip(hosts, point.ranks_on_hosts, strict=True))

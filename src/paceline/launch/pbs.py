@@ -16,7 +16,7 @@ from paceline.errors import RankError, RunError, StorageError
 from paceline.launch import left
 from paceline.launch.base import Launcher, Outcome, Placement, Progress, clear_attempt, ignore
 from paceline.launch.job_script import JobPlan, check_pbs, pbs_script
-from paceline.launch.kept import KeptRank, Program, keeper_command
+from paceline.launch.kept import Program, WrappedRank, wrapper_command
 from paceline.launch.supervise import Watch
 from paceline.records.codec import read_record, write_atomically, write_record
 from paceline.records.folder import RunFolder
@@ -53,7 +53,7 @@ class PbsLauncher(Launcher):
             name=f"paceline-{point.point_id}-{folder.path.name}",
             folder=folder,
             settings=self._settings,
-            keeper=keeper_command(folder, self._command),
+            keeper=wrapper_command(folder, self._command),
             mpiexec=self._settings.mpiexec,
         )
         return pbs_script(point, plan)
@@ -90,7 +90,7 @@ class PbsLauncher(Launcher):
                 right="Some have started: give them time." if began else f"Submit it: qsub {folder.job_script}",
                 next=f"When the job is over, the same command collects it; without {folder.job} it starts anew.",
             )
-        ranks = [KeptRank(rank, _Submitted(size), folder) for rank in range(size)]
+        ranks = [WrappedRank(rank, _Submitted(size), folder) for rank in range(size)]
         try:
             reports = Watch(ranks, folder, heartbeat_s, progress, time.sleep).until_done()
         except RankError:

@@ -23,9 +23,9 @@ from paceline.identity import inherited_environment
 from paceline.launch import machine
 from paceline.launch.base import Launcher, Outcome, Placement, Progress, ignore
 from paceline.launch.child import python
-from paceline.launch.kept import Program, run_kept
+from paceline.launch.kept import Program, run_wrapped
 from paceline.launch.placement import check_memory, placement_here
-from paceline.launch.ray_nodes import Node, check_room, lost_file
+from paceline.launch.ray_nodes import Node, check_capacity, lost_ranks_file
 from paceline.records.codec import from_plain, plain
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
@@ -69,7 +69,7 @@ class RayLauncher(Launcher):
             )
         address = self._settings.ray_address
         if address:
-            check_room(point, self._settings, self._nodes(), f"the Ray cluster at {address}")
+            check_capacity(point, self._settings, self._nodes(), f"the Ray cluster at {address}")
             return
         if point.hosts > 1:
             raise RequestError(
@@ -104,7 +104,7 @@ class RayLauncher(Launcher):
                 host=f"the Ray cluster at {address}" if address else socket.gethostname(),
             )
             try:
-                return run_kept([program], folder, manifest, heartbeat_s=heartbeat_s, progress=progress)
+                return run_wrapped([program], folder, manifest, heartbeat_s=heartbeat_s, progress=progress)
             except RankError as error:
                 raise _lost(error, folder) or error from None
 
@@ -162,7 +162,7 @@ def _on_this_machine(address: str) -> bool:
 def _lost(error: RankError, folder: RunFolder) -> RankError | None:
     """The error for ranks that went with their Ray worker or node; None where none did."""
     try:
-        lines = lost_file(folder).read_text().splitlines()
+        lines = lost_ranks_file(folder).read_text().splitlines()
     except OSError:
         return None
     return RankError(

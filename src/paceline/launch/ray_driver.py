@@ -26,8 +26,8 @@ import psutil
 
 from paceline.errors import PacelineError, RunError
 from paceline.identity import rank_variables, tell_libraries
-from paceline.launch.kept import keeper_command
-from paceline.launch.ray_nodes import Node, bundles, check_room, lost_file, places, strategy
+from paceline.launch.kept import wrapper_command
+from paceline.launch.ray_nodes import Node, bundles, check_capacity, lost_ranks_file, placement_strategy, rank_places
 from paceline.launch.sweeper import SESSION_FILE
 from paceline.records import roles
 from paceline.records.codec import from_plain, read_record, write_record
@@ -78,12 +78,12 @@ class Driver:
         point, settings = self._point, self._settings
         ray = _joined(settings.ray_address) if settings.ray_address else _started(Path(cluster), point, settings)
         nodes = _nodes(ray)
-        check_room(point, settings, nodes, f"the {_cluster_text(settings.ray_address)}")
+        check_capacity(point, settings, nodes, f"the {_cluster_text(settings.ray_address)}")
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Ray's own handler takes the cluster down in order
         bundle_nodes = self._granted(ray)
         by_number = {node.node: node for node in nodes}
         tasks = {}
-        for rank, place in enumerate(places(point, bundle_nodes)):
+        for rank, place in enumerate(rank_places(point, bundle_nodes)):
             told = rank_variables(rank, point.processes, place.local_rank, place.local_size)
             task = self._task(ray, rank, place.bundle).remote(
                 self._command(told, command), here, str(self._folder.launcher_log.resolve())
@@ -99,7 +99,7 @@ class Driver:
         from ray.util.placement_group import placement_group, placement_group_table
 
         asked = bundles(self._point, self._settings)
-        self._group = placement_group(asked, strategy=strategy(self._point, self._settings))
+        self._group = placement_group(asked, strategy=placement_strategy(self._point, self._settings))
         if not self._group.wait(PATIENCE_S):
             free, there = (found.get("CPU", 0) for found in (ray.available_resources(), ray.cluster_resources()))
             wanted = " + ".join(f"{bundle['CPU']:g}" for bundle in asked)
@@ -120,13 +120,13 @@ class Driver:
         if self._settings.gpus_per_host:
             # The bundle holds the host's GPUs; each rank takes its own by local rank, and so has to see them all.
             options["runtime_env"] = {"env_vars": {"RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "1"}}
-        return ray.remote(keep).options(
+        return ray.remote(run_wrapper).options(
             num_cpus=roles.cores(self._point, rank), max_retries=0, scheduling_strategy=where, **options
         )
 
     def _command(self, told: dict[str, str], command: tuple[str, ...]) -> tuple[str, ...]:
         """A keeper with a rank's place added to whatever environment Ray gives its workers."""
-        return ("env", *(f"{name}={value}" for name, value in told.items()), *keeper_command(self._folder, command))
+        return ("env", *(f"{name}={value}" for name, value in told.items()), *wrapper_command(self._folder, command))
 
     def _wait(self, ray: Any, tasks: dict[Any, tuple[int, Node]]) -> int:
         """Wait until every keeper has ended; what the keepers could not say is said here."""
@@ -149,7 +149,7 @@ class Driver:
         start = self._folder.rank_start(rank)
         host = read_record(start, RankStart).host if start.exists() else node.host
         what = "the node died" if "NodeDied" in type(error).__name__ else "the Ray worker that kept it died"
-        with lost_file(self._folder).open("a") as file:
+        with lost_ranks_file(self._folder).open("a") as file:
             file.write(f"Ray lost rank {rank} on {host} (node {node.address}): {what}.\n")
         if not self._folder.rank_end(rank).exists():
             # Its keeper and the rank were killed by the kernel, with the process that they were tied to.
@@ -157,7 +157,7 @@ class Driver:
             write_record(self._folder.rank_end(rank), end)
 
 
-def keep(command: tuple[str, ...], folder: str, log: str) -> int:
+def run_wrapper(command: tuple[str, ...], folder: str, log: str) -> int:
     """A task of Ray's: runs a keeper to its end. Sent to the workers as it stands, so it imports what it needs."""
     import os
     import subprocess

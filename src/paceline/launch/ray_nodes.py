@@ -34,7 +34,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class RankPlace:
     """Where one rank goes."""
 
     bundle: int
@@ -42,7 +42,7 @@ class Place:
     local_size: int
 
 
-def lost_file(folder: RunFolder) -> Path:
+def lost_ranks_file(folder: RunFolder) -> Path:
     """Where the driver says which ranks Ray lost, a line each."""
     return folder.ranks / "ray-lost"
 
@@ -59,26 +59,26 @@ def bundles(point: Point, settings: LaunchSettings) -> list[dict[str, float]]:
     return asked
 
 
-def strategy(point: Point, settings: LaunchSettings) -> str:
+def placement_strategy(point: Point, settings: LaunchSettings) -> str:
     """How Ray is to lay the bundles over its nodes."""
     if point.hosts == 1:
         return "STRICT_PACK"
     return "STRICT_SPREAD" if settings.spread else "PACK"
 
 
-def places(point: Point, nodes: Sequence[str]) -> list[Place]:
+def rank_places(point: Point, nodes: Sequence[str]) -> list[RankPlace]:
     """Where every rank goes, given the node of each bundle: two bundles may have come to lie on one."""
     bundle_of = [bundle for bundle, ranks in enumerate(point.ranks_on_hosts) for _ in range(ranks)]
     node_of = [nodes[bundle] for bundle in bundle_of]
     return [
-        Place(bundle=bundle_of[rank], local_rank=node_of[:rank].count(node), local_size=node_of.count(node))
+        RankPlace(bundle=bundle_of[rank], local_rank=node_of[:rank].count(node), local_size=node_of.count(node))
         for rank, node in enumerate(node_of)
     ]
 
 
-def check_room(point: Point, settings: LaunchSettings, nodes: Sequence[Node], cluster: str) -> None:
+def check_capacity(point: Point, settings: LaunchSettings, nodes: Sequence[Node], cluster: str) -> None:
     """Raise RequestError where the cluster could never give what a point asks for, even with nothing else on it."""
-    asked, how = bundles(point, settings), strategy(point, settings)
+    asked, how = bundles(point, settings), placement_strategy(point, settings)
     if _fits(asked, nodes, apart=how == "STRICT_SPREAD"):
         return
     what = f"{counted(point.processes, 'rank')} of {counted(point.threads, 'thread')}"

@@ -25,12 +25,12 @@ from paceline.launch import left
 from paceline.launch.base import Launcher, Outcome, Placement, Progress, ignore
 from paceline.launch.interrupted import Interrupted
 from paceline.launch.job_script import JobPlan, check_slurm, slurm_script
-from paceline.launch.kept import KeptRank, keeper_command
-from paceline.launch.lost import lost_hosts
-from paceline.launch.slurm_job import LOOK_S as SLURM_LOOK_S
-from paceline.launch.slurm_job import SlurmJob, found, submitted
-from paceline.launch.slurm_queue import JobView, end_error, never_starts
-from paceline.launch.supervise import LOOK_S, Watch, interruptible, log_tail
+from paceline.launch.kept import WrappedRank, wrapper_command
+from paceline.launch.lost import unreachable_hosts_error
+from paceline.launch.slurm_job import POLL_S as SLURM_LOOK_S
+from paceline.launch.slurm_job import SlurmJob, job_to_resume, submitted_job
+from paceline.launch.slurm_queue import JobView, end_error, never_starts_error
+from paceline.launch.supervise import POLL_S, Watch, interruptible, log_tail
 from paceline.records.codec import read_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
@@ -38,7 +38,7 @@ from paceline.records.settings import LaunchSettings
 from paceline.records.study import Point
 from paceline.units import counted
 
-QUEUE_LOOK_S = 5.0
+QUEUE_POLL_S = 5.0
 """Between two questions about a job that has waited for a while."""
 FRESH_S = 30.0
 """For so long after its submission a job is asked about more often."""
@@ -88,7 +88,7 @@ class SlurmLauncher(Launcher):
             manifest = read_record(folder.manifest, Manifest) if folder.manifest.exists() else None
         except StorageError:
             return None
-        return manifest if manifest is not None and found(folder, manifest) is not None else None
+        return manifest if manifest is not None and job_to_resume(folder, manifest) is not None else None
 
     def run(
         self,
@@ -105,9 +105,9 @@ class SlurmLauncher(Launcher):
                 check()
                 time.sleep(length_s)
 
-            job = found(folder, manifest) or self._submitted(folder, manifest)
+            job = job_to_resume(folder, manifest) or self._submitted(folder, manifest)
             done = False
-            ranks = [KeptRank(rank, job, folder) for rank in job.program.ranks]
+            ranks = [WrappedRank(rank, job, folder) for rank in job.program.ranks]
             try:
                 _await_start(job, folder, progress, nap)
                 watch = Watch(ranks, folder, heartbeat_s, progress, lambda length_s: _nap(job, length_s, progress, nap))
@@ -125,14 +125,14 @@ class SlurmLauncher(Launcher):
     def cancel(self, folder: RunFolder) -> None:
         """End the job that an earlier process left in this folder, if there is one."""
         manifest = self.pending(folder)
-        job = found(folder, manifest) if manifest is not None else None
+        job = job_to_resume(folder, manifest) if manifest is not None else None
         if job is not None:
             job.end()
 
     def _submitted(self, folder: RunFolder, manifest: Manifest) -> SlurmJob:
         name = f"paceline-{manifest.point_id}-{manifest.run}-{manifest.launched_at_ns:x}"
         script = slurm_script(manifest.point, self._plan(folder, name))
-        return submitted(folder, manifest, script, name, self._settings)
+        return submitted_job(folder, manifest, script, name, self._settings)
 
     def _plan(self, folder: RunFolder, name: str) -> JobPlan:
         asked = self._settings.mpiexec
@@ -143,20 +143,20 @@ class SlurmLauncher(Launcher):
             name=name,
             folder=folder,
             settings=self._settings,
-            keeper=keeper_command(folder, self._command),
+            keeper=wrapper_command(folder, self._command),
             mpiexec=str(own) if near else asked,
         )
 
     def _explained(
         self,
         job: SlurmJob,
-        ranks: list[KeptRank],
+        ranks: list[WrappedRank],
         folder: RunFolder,
         error: RankError,
         nap: Callable[[float], None],
     ) -> RunError | None:
         """What SLURM did to the job, where that is why its ranks ended; None where they know better."""
-        if left.fell(folder, len(ranks)):
+        if left.failed_by_itself(folder, len(ranks)):
             return None
         reports = left.reports(folder, len(ranks))
         step = next((report.steps for report in reports if report.status == "stopped"), None)
@@ -168,7 +168,7 @@ class SlurmLauncher(Launcher):
             or end_error(view, job.job_id, after_step=step, down=job.down_hosts())
             or self._left(view, job.job_id, step)
             or _never_ran(view, job.job_id, folder)
-            or lost_hosts(ranks, folder, error, sleep=nap)
+            or unreachable_hosts_error(ranks, folder, error, sleep=nap)
         )
 
     def _left(self, view: JobView, job_id: str, step: int | None) -> RunError | None:
@@ -188,10 +188,10 @@ def _await_start(
     began, doubted = time.monotonic(), False
     while not any(folder.rank_start(rank).exists() for rank in job.program.ranks[:1]):
         waited_s = time.monotonic() - began
-        view = job.view(SLURM_LOOK_S if waited_s < FRESH_S else QUEUE_LOOK_S)
+        view = job.view(SLURM_LOOK_S if waited_s < FRESH_S else QUEUE_POLL_S)
         if not view.waiting:
             return
-        error = never_starts(view, waited_s, UNAVAILABLE_S)
+        error = never_starts_error(view, waited_s, UNAVAILABLE_S)
         if error is not None and doubted:
             raise error
         if error is not None:  # seen twice: a controller that has just started may say so of any job
@@ -201,7 +201,7 @@ def _await_start(
         doubted = False
         phase = f"queued ({view.reason.replace('_', ' ')})" if view.reason else "queued"
         progress(Progress(step=0, total_steps=0, phase=phase))  # again and again: none of this time is the run's
-        nap(LOOK_S)
+        nap(POLL_S)
 
 
 def _nap(job: SlurmJob, length_s: float, progress: Callable[[Progress], None], nap: Callable[[float], None]) -> None:
@@ -210,7 +210,7 @@ def _nap(job: SlurmJob, length_s: float, progress: Callable[[Progress], None], n
     if job.view().state in ("SUSPENDED", "STOPPED"):
         progress(Progress(step=0, total_steps=0, phase="suspended"))
         while job.view().state in ("SUSPENDED", "STOPPED"):
-            nap(LOOK_S)
+            nap(POLL_S)
 
 
 def _gave_way(view: JobView, job_id: str, step: int | None) -> Interrupted | None:

@@ -24,7 +24,7 @@ from paceline.records.folder import RunFolder
 from paceline.records.run import Job, Manifest
 from paceline.records.settings import LaunchSettings
 
-LOOK_S = 2.0
+POLL_S = 2.0
 """Between two questions about a running job: a controller serves a whole cluster."""
 END_S = 90.0
 """How long a cancelled job may take: SLURM waits KillWait, 30 s as a rule, before it kills."""
@@ -50,7 +50,7 @@ class SlurmJob:
     def job_id(self) -> str:
         return self._record.job_id
 
-    def view(self, every_s: float = LOOK_S) -> JobView:
+    def view(self, every_s: float = POLL_S) -> JobView:
         """The job as it was seen at most `every_s` ago; what changed is noted in its record."""
         view = self._queue.view(every_s)
         if view.state != self._record.state and view.state != FORGOTTEN:
@@ -129,7 +129,7 @@ class SlurmJob:
         began, pause_s = time.monotonic(), 0.3
         while not enough(view := self.view(0)) and time.monotonic() - began < patience_s(view):
             sleep(pause_s)
-            pause_s = min(LOOK_S, 1.5 * pause_s)
+            pause_s = min(POLL_S, 1.5 * pause_s)
         return view
 
     def _keep(self, **changes: object) -> None:
@@ -141,7 +141,7 @@ def _ending(view: JobView) -> bool:
     return view.state == "COMPLETING"
 
 
-def submitted(
+def submitted_job(
     folder: RunFolder, manifest: Manifest, script: str, name: str, settings: LaunchSettings, asking: Ask = ask
 ) -> SlurmJob:
     """The job of a new attempt, in the queue; RunError with SLURM's own words where it is refused."""
@@ -167,7 +167,7 @@ def submitted(
     return SlurmJob(folder, manifest, record, asking=asking)
 
 
-def found(folder: RunFolder, manifest: Manifest, asking: Ask = ask) -> SlurmJob | None:
+def job_to_resume(folder: RunFolder, manifest: Manifest, asking: Ask = ask) -> SlurmJob | None:
     """The job of this very attempt, where it goes on or has left whole results; None where there is none."""
     record = _read_job(folder)
     if record is None or record.over or record.launched_at_ns != manifest.launched_at_ns:

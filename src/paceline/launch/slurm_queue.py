@@ -18,7 +18,7 @@ from datetime import datetime
 
 from paceline.errors import RunError
 from paceline.identity import inherited_environment
-from paceline.launch.job_script import seconds
+from paceline.launch.job_script import time_limit_s
 
 WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 RUNNING = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT"}
@@ -115,7 +115,7 @@ def job_view(text: str) -> JobView | None:
         submitted_at=_instant(field("SubmitTime")),
         started_at=_instant(field("StartTime")),
         ended_at=_instant(field("EndTime")),
-        limit_s=seconds(field("TimeLimit")),
+        limit_s=time_limit_s(field("TimeLimit")),
         hosts=field("NodeList").replace("(null)", ""),
         preempted=field("JobState") == "PREEMPTED" or _instant(field("PreemptTime")) is not None,
     )
@@ -124,7 +124,7 @@ def job_view(text: str) -> JobView | None:
 ACCOUNT_FIELDS = "State,ExitCode,Submit,Start,End,NodeList"
 
 
-def accounted_view(text: str) -> JobView | None:
+def accounting_view(text: str) -> JobView | None:
     """The view from what sacct prints for ACCOUNT_FIELDS with --parsable2; None where it knows no such job."""
     parts = text.strip().splitlines()[-1].split("|") if text.strip() else []
     if len(parts) != 6:
@@ -144,7 +144,7 @@ def accounted_view(text: str) -> JobView | None:
     )
 
 
-def never_starts(view: JobView, waited_s: float, patience_s: float) -> RunError | None:
+def never_starts_error(view: JobView, waited_s: float, patience_s: float) -> RunError | None:
     """The error for a job that waits for what will not come; None where waiting may help."""
     if not view.waiting:
         return None
@@ -268,7 +268,7 @@ class Queue:
             return None
         fields = f"--format={ACCOUNT_FIELDS}"
         kept = self._ask(("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={self.job_id}", fields))
-        return (accounted_view(kept.stdout) if kept.returncode == 0 else None) or JobView(state=FORGOTTEN)
+        return (accounting_view(kept.stdout) if kept.returncode == 0 else None) or JobView(state=FORGOTTEN)
 
 
 def job_named(name: str, ask: Ask = ask) -> str | None:

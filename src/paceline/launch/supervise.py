@@ -23,7 +23,7 @@ from typing import Protocol
 
 from paceline.errors import RankError, StorageError
 from paceline.launch.base import Progress
-from paceline.launch.blame import Sight, awaited_rank, failure, first_cause, hang
+from paceline.launch.blame import RankView, awaited_rank, failure_error, first_cause, hang_error
 from paceline.launch.child import LOG_HEADER
 from paceline.records.codec import read_record
 from paceline.records.folder import RunFolder
@@ -31,7 +31,7 @@ from paceline.records.pulse import Pulse, pulse
 from paceline.records.run import Manifest, RankReport
 from paceline.records.study import Point
 
-LOOK_S = 0.2
+POLL_S = 0.2
 """Between two looks, while nothing ends: each costs the ranks' cores a little."""
 GRACE_S = 0.3
 """How long the others may take to report after a first bad end."""
@@ -103,12 +103,12 @@ class Watch:
                 return tuple(s.report for s in sights if s.report is not None)
             self._listen(sights)
             self._show_progress()
-            self.nap(LOOK_S)
+            self.nap(POLL_S)
 
-    def _look(self) -> list[Sight]:
+    def _look(self) -> list[RankView]:
         """Every rank as it is now."""
         return [
-            Sight(
+            RankView(
                 rank=rank.number,
                 host=rank.host,
                 log=self.folder.rank_log(rank.number),
@@ -139,8 +139,8 @@ class Watch:
                 break
             if waited_s >= (BLAME_GRACE_S if cause.blames_a_peer else GRACE_S):
                 break
-            self.nap(LOOK_S)
-        return failure(cause, len(self.ranks), log_tail(cause.log))
+            self.nap(POLL_S)
+        return failure_error(cause, len(self.ranks), log_tail(cause.log))
 
     def _show_progress(self) -> None:
         """Tell the listener where the slowest rank is, when that has changed. Servers take no steps of their own."""
@@ -158,7 +158,7 @@ class Watch:
     def _trains(self, number: int) -> bool:
         return self._point is None or self._point.role(number) == "rank"
 
-    def _listen(self, sights: Sequence[Sight]) -> None:
+    def _listen(self, sights: Sequence[RankView]) -> None:
         """Count the time in which no pulse changes; raise when it has been too long."""
         now, before = self.clock(), self._looked_at
         self._looked_at = now
@@ -168,16 +168,16 @@ class Watch:
             return
         # A long gap between two looks is the launcher's own (suspended, or starved of its core),
         # and then the ranks may have stood still for the same reason.
-        self._silence_s += min(now - before, 10 * LOOK_S)
+        self._silence_s += min(now - before, 10 * POLL_S)
         patient = any(s.phase in ("startup", "checkpoint") for s in sights if s.code is None)
         if self._silence_s >= self.heartbeat_s * (10 if patient else 1):
             raise self._hang(sights)
 
-    def _hang(self, sights: Sequence[Sight]) -> RankError:
+    def _hang(self, sights: Sequence[RankView]) -> RankError:
         """Names the rank that the others wait for."""
         states = {rank.number: rank.state() for rank in self.ranks}
         cause = awaited_rank([replace(s, state=states[s.rank]) for s in sights])
-        return hang(
+        return hang_error(
             cause,
             sights,
             silence_s=self._silence_s,
@@ -202,7 +202,7 @@ def end_ranks(
             rank.send(signal.SIGCONT)  # a stopped process takes no other signal before it goes on
         began = clock()
         while running and clock() - began < patience_s:
-            nap(LOOK_S)
+            nap(POLL_S)
             running = [rank for rank in running if rank.poll() is None]
         if not running:
             return

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 
-from paceline.guard import tie
+from paceline.guard import end_with_parent
 
 TERMINATE_S = 2.0
 """Between SIGTERM and SIGKILL."""
@@ -33,7 +33,7 @@ def main() -> int:
     try:
         if parent == "-":
             return _lead(*command)
-        tie(int(parent))
+        end_with_parent(int(parent))
         os.execvp(command[0], command)
     except OSError as error:
         sys.stderr.write(f"{error.filename or command[0]}: {error.strerror}\n")
@@ -47,7 +47,7 @@ def _lead(folder: str, *command: str) -> int:
     me = os.getpid()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _leave_to_the_program)
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=lambda: tie(me))
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=lambda: end_with_parent(me))
     ended = os.pidfd_open(process.pid)
     while ended not in select.select([ended, 0], [], [])[0]:
         if not os.read(0, 4096):

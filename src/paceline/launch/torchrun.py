@@ -16,8 +16,8 @@ from pathlib import Path
 
 from paceline.launch.base import Launcher, Outcome, Placement, Progress, ignore
 from paceline.launch.child import python
-from paceline.launch.hosts import check_hosts, hosts_of, placed, program_on, ranks_on
-from paceline.launch.kept import keeper_command, run_kept
+from paceline.launch.hosts import check_hosts, placement_on_hosts, point_hosts, program_on, ranks_by_host
+from paceline.launch.kept import run_wrapped, wrapper_command
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
 from paceline.records.settings import LaunchSettings
@@ -42,7 +42,7 @@ class TorchrunLauncher(Launcher):
 
     def placement(self, point: Point) -> Placement:
         """Where the ranks of a point would run, with the reason."""
-        return placed(point, self._settings)
+        return placement_on_hosts(point, self._settings)
 
     def check(self, point: Point) -> None:
         """Raise RequestError where the hosts or the interface between them are not named."""
@@ -58,7 +58,7 @@ class TorchrunLauncher(Launcher):
     ) -> Outcome:
         """Start one torchrun per host, wait for the ranks, and bring their reports; when this ends, none is left."""
         point = manifest.point
-        hosts, shares = hosts_of(point, self._settings), ranks_on(point)
+        hosts, shares = point_hosts(point, self._settings), ranks_by_host(point)
         programs = [
             program_on(
                 (host,) * len(ranks), self._torchrun(folder, manifest, number, len(ranks)), ranks, self._settings
@@ -66,7 +66,7 @@ class TorchrunLauncher(Launcher):
             for number, (host, ranks) in enumerate(zip(hosts, shares, strict=True))
         ]
         try:
-            return run_kept(programs, folder, manifest, heartbeat_s=heartbeat_s, progress=progress)
+            return run_wrapped(programs, folder, manifest, heartbeat_s=heartbeat_s, progress=progress)
         finally:
             _store(folder).unlink(missing_ok=True)
 
@@ -84,7 +84,7 @@ class TorchrunLauncher(Launcher):
             *("--rdzv-conf", ",".join(f"{key}={value}" for key, value in settings.items())),
             # Agents are numbered in the order of this name, which is looked up nowhere.
             *("--local-addr", f"host-{number:06d}"),
-            *("--no-python", *keeper_command(folder, self._command)),
+            *("--no-python", *wrapper_command(folder, self._command)),
         )
 
 

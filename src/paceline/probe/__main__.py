@@ -86,13 +86,13 @@ def main(words: list[str], started_at_ns: int) -> int:
 
 
 def _run(request: Request, started_at_ns: int) -> int:
-    from paceline.probe.attached import Attached
-    from paceline.probe.script import watched_run
+    from paceline.probe.attached import ExternalRank
+    from paceline.probe.script import run_watched
     from paceline.records.codec import write_record
 
     identity = this_rank()
-    attached = Attached(request.script, request.out, identity)
-    outcome = watched_run(
+    attached = ExternalRank(request.script, request.out, identity)
+    outcome = run_watched(
         request.script, request.arguments, attached.recorder, identity, started_at_ns, attached.joined
     )
     try:

@@ -21,7 +21,7 @@ _OURS = str(Path(__file__).parent) + os.sep
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class ScriptExit:
     """How a script ended."""
 
     exit_code: int
@@ -30,12 +30,12 @@ class Ending:
     traceback: str | None = None
 
 
-def prepared(script: Path | str, arguments: Sequence[str]) -> tuple[CodeType, ModuleType]:
+def prepared_script(script: Path | str, arguments: Sequence[str]) -> tuple[CodeType, ModuleType]:
     """The code of a file, or of a module by its name, and an empty `__main__` for it; sets sys.argv and sys.path."""
     return _file(script, arguments) if isinstance(script, Path) else _module(script, arguments)
 
 
-def run_as_main(code: CodeType, main: ModuleType) -> Ending:
+def run_as_main(code: CodeType, main: ModuleType) -> ScriptExit:
     """Run code to its end, however it ends. `__main__` stays what it is then: threads and exit handlers may need it."""
     sys.modules["__main__"] = main
     try:
@@ -43,10 +43,10 @@ def run_as_main(code: CodeType, main: ModuleType) -> Ending:
     except SystemExit as asked:
         return _asked(asked.code)
     except KeyboardInterrupt as error:
-        return Ending(INTERRUPTED, "KeyboardInterrupt", _shown(error))
+        return ScriptExit(INTERRUPTED, "KeyboardInterrupt", _shown(error))
     except BaseException as error:  # noqa: BLE001 - whatever a script raises ends it, and nothing else
-        return Ending(1, f"{type(error).__name__}: {error}", _shown(error))
-    return Ending(0)
+        return ScriptExit(1, f"{type(error).__name__}: {error}", _shown(error))
+    return ScriptExit(0)
 
 
 def _file(script: Path, arguments: Sequence[str]) -> tuple[CodeType, ModuleType]:
@@ -114,14 +114,14 @@ def _compiled(source: bytes, path: Path) -> CodeType:
         ) from error
 
 
-def _asked(code: object) -> Ending:
+def _asked(code: object) -> ScriptExit:
     """What sys.exit was given, as the interpreter understands it."""
     if code is None:
-        return Ending(0)
+        return ScriptExit(0)
     if isinstance(code, int):
-        return Ending(code & 0xFF)
+        return ScriptExit(code & 0xFF)
     sys.stderr.write(f"{code}\n")
-    return Ending(1, str(code))
+    return ScriptExit(1, str(code))
 
 
 def _shown(error: BaseException) -> str:

@@ -28,20 +28,20 @@ from paceline.records.pulse import PulseWriter
 from paceline.records.spans import SpanRow, SpanWriter
 
 if TYPE_CHECKING:
-    from paceline.probe.watch import Watch
+    from paceline.probe.watch import Watcher
 
 _KEY = "paceline/folder"
 _PATIENCE = timedelta(seconds=60)
 _RUNS = Path("runs")
 
 
-class Attached:
+class ExternalRank:
     """Where one rank that was started by others leaves its record."""
 
     def __init__(self, script: Path | str, out: Path | None, identity: Identity) -> None:
         self._name = script.stem if isinstance(script, Path) else script.replace(".", "-")
         self._identity = identity
-        self._writer = LateWriter()
+        self._writer = DeferredSpanWriter()
         self._counters: Counters | None = None
         self._rank = identity.rank
         self.folder: RunFolder | None = None
@@ -50,7 +50,7 @@ class Attached:
         if self._out is not None:
             _refuse_used(RunFolder(self._out), identity.rank)
 
-    def joined(self, watch: Watch) -> None:
+    def joined(self, watch: Watcher) -> None:
         """The script has its process group: agree with the other ranks."""
         assert watch.rank is not None and watch.size is not None
         if self.folder is None:
@@ -98,7 +98,7 @@ class Attached:
         return (_RUNS / f"{self._name}-{step_of_job() or _stamp(_parent_started())}").absolute()
 
 
-class LateWriter(SpanWriter):
+class DeferredSpanWriter(SpanWriter):
     """Keeps spans until it is told where they go."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ _MANY = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class CheckedRun:
     """What was asked for, and what all processes of a run were given."""
 
     manifest: Manifest
@@ -41,11 +41,11 @@ def grouped(ranks: Iterable[Given], key: Callable[[Given], Key]) -> dict[Key, li
     return groups
 
 
-def numbers(ranks: Iterable[Given]) -> tuple[int, ...]:
+def rank_numbers(ranks: Iterable[Given]) -> tuple[int, ...]:
     return tuple(given.rank for given in ranks)
 
 
-def who(ranks: Sequence[Given]) -> str:
+def ranks_text(ranks: Sequence[Given]) -> str:
     """'rank 1', 'ranks 0 and 1', 'ranks 0, 1, 2, 3 and 12 more'."""
     shown = [str(given.rank) for given in ranks]
     if len(shown) == 1:
@@ -57,11 +57,11 @@ def who(ranks: Sequence[Given]) -> str:
 
 def subject(ranks: Sequence[Given], one: str, more: str) -> str:
     """The beginning of a sentence about processes, with its verb: 'Rank 1 has', 'Ranks 0 and 1 have'."""
-    words = who(ranks)
+    words = ranks_text(ranks)
     return f"{words[0].upper()}{words[1:]} {one if len(ranks) == 1 else more}"
 
 
-def places(ranks: Iterable[Given]) -> str:
+def hosts_text(ranks: Iterable[Given]) -> str:
     """The names of their hosts: 'h1', 'h1 and h2', 'h1, h2, h3, h4 and 12 more'."""
     names = list(dict.fromkeys(given.place for given in ranks))
     if len(names) == 1:
@@ -81,10 +81,10 @@ def cores_text(cores: Sequence[int]) -> str:
     return f"cores {', '.join(shown)}"
 
 
-def processes(count: int) -> str:
+def processes_text(count: int) -> str:
     return "1 process" if count == 1 else f"{count:,} processes"
 
 
-def spread(counts: Iterable[int]) -> str:
+def spread_text(counts: Iterable[int]) -> str:
     """'2 + 1 + 1'."""
     return " + ".join(map(str, counts))

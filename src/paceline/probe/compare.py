@@ -11,7 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from paceline.probe.case import Case, grouped, numbers, places, processes, spread, subject, who
+from paceline.probe.case import (
+    CheckedRun,
+    grouped,
+    hosts_text,
+    processes_text,
+    rank_numbers,
+    ranks_text,
+    spread_text,
+    subject,
+)
 from paceline.probe.compare_cores import (
     more_threads_than_cores,
     shared_cores,
@@ -35,32 +44,32 @@ _DIGESTS = {
 
 def complaints(manifest: Manifest, ranks: Sequence[Given], clocks: Sequence[Clock]) -> tuple[Complaint, ...]:
     """Whatever of CHECKS is found, the gravest first."""
-    case = Case(manifest, ranks, clocks)
+    case = CheckedRun(manifest, ranks, clocks)
     found = [complaint for check in CHECKS for complaint in check(case)]
     return tuple(sorted(found, key=lambda complaint: SEVERITIES.index(complaint.severity)))
 
 
-def number_of_hosts(case: Case) -> Iterator[Complaint]:
+def number_of_hosts(case: CheckedRun) -> Iterator[Complaint]:
     """Fewer or more hosts than were asked for: the figure would be filed under a wrong number."""
     point = case.manifest.point
     asked, found = min(point.hosts, point.processes), len(case.hosts)
     if found == asked:
         return
-    shown = ", ".join(f"{processes(len(own))} on {own[0].place}" for own in case.hosts.values())
+    shown = ", ".join(f"{processes_text(len(own))} on {own[0].place}" for own in case.hosts.values())
     if found == 1:
-        shown = f"{'its' if len(case.ranks) == 1 else 'all'} {processes(len(case.ranks))} on {case.ranks[0].place}"
+        shown = f"{'its' if len(case.ranks) == 1 else 'all'} {processes_text(len(case.ranks))} on {case.ranks[0].place}"
     yield Complaint(
         name="fewer-hosts" if found < asked else "more-hosts",
         severity="fatal",
         what=f"The run was given {counted(found, 'host')} where {asked} {'was' if asked == 1 else 'were'} asked for: "
         f"{shown}.",
-        right=f"{counted(asked, 'host')} with {spread(point.ranks_on_hosts[:asked])} processes.",
+        right=f"{counted(asked, 'host')} with {spread_text(point.ranks_on_hosts[:asked])} processes.",
         next="Look at launch.machines, at the job's nodes and at how its launcher spreads processes, or ask for "
         f"run.hosts={found}.",
     )
 
 
-def uneven_spread(case: Case) -> Iterator[Complaint]:
+def uneven_spread(case: CheckedRun) -> Iterator[Complaint]:
     """As many hosts as asked for, with other numbers of processes on them."""
     asked = case.manifest.point.ranks_on_hosts
     found = tuple(sorted((len(own) for own in case.hosts.values()), reverse=True))
@@ -68,13 +77,13 @@ def uneven_spread(case: Case) -> Iterator[Complaint]:
         yield Complaint(
             name="uneven-spread",
             severity="warning",
-            what=f"The hosts carry {spread(found)} processes where {spread(asked)} were asked for.",
+            what=f"The hosts carry {spread_text(found)} processes where {spread_text(asked)} were asked for.",
             right="Processes are spread over the hosts as equally as can be.",
             next="Look at the slots of launch.machines, or at how the job's launcher spreads processes.",
         )
 
 
-def no_gpu(case: Case) -> Iterator[Complaint]:
+def no_gpu(case: CheckedRun) -> Iterator[Complaint]:
     """Ranks without a GPU of their own where GPUs were asked for, or where there are some."""
     asked = case.manifest.point.device
     if asked == "cpu" or (asked == "auto" and not any(given.gpus for given in case.ranks)):
@@ -86,15 +95,15 @@ def no_gpu(case: Case) -> Iterator[Complaint]:
             name="no-gpu",
             severity="fatal",
             what=f"{subject(without, 'has', 'have')} no GPU: rank {first.rank} sees {counted(len(first.gpus), 'GPU')} "
-            f"on {first.place}, for {processes(first.local_size)} there.",
+            f"on {first.place}, for {processes_text(first.local_size)} there.",
             right=f"One GPU for every rank of a host, because run.device is {asked!r}.",
             next="Ask the job for GPUs (launch.gpus_per_host), install a torch that can use them, or run on the CPU: "
             "--set run.device=cpu.",
-            ranks=numbers(without),
+            ranks=rank_numbers(without),
         )
 
 
-def different_digests(case: Case) -> Iterator[Complaint]:
+def different_digests(case: CheckedRun) -> Iterator[Complaint]:
     """Code, model file or settings that are not the same everywhere: then they do not train the same thing."""
     for attribute, (name, noun) in _DIGESTS.items():
         by_digest = grouped(case.ranks, lambda given, attribute=attribute: getattr(given, attribute))
@@ -106,21 +115,21 @@ def different_digests(case: Case) -> Iterator[Complaint]:
         yield Complaint(
             name=name,
             severity="fatal",
-            what=f"{subject(others, 'has', 'have')} {noun} on {places(others)} than {who(most)} on {places(most)}: "
-            f"{other[:10] or 'none'} instead of {usual[:10] or 'none'}.",
+            what=f"{subject(others, 'has', 'have')} {noun} on {hosts_text(others)} than {ranks_text(most)} on "
+            f"{hosts_text(most)}: {other[:10] or 'none'} instead of {usual[:10] or 'none'}.",
             right="All processes of a run compute the same thing.",
             next="Put Paceline, the model file and the study's folder where all hosts see the same files.",
-            ranks=numbers(others),
+            ranks=rank_numbers(others),
         )
 
 
-def different_versions(case: Case) -> Iterator[Complaint]:
+def different_versions(case: CheckedRun) -> Iterator[Complaint]:
     """Versions that are not the same everywhere; those that differ in more than the patch compute otherwise."""
     for name in dict.fromkeys(name for given in case.ranks for name in given.versions):
         by_version = grouped(case.ranks, lambda given, name=name: given.versions.get(name, "none"))
         if len(by_version) == 1:
             continue
-        shown = "; ".join(f"{version} on {places(own)} ({who(own)})" for version, own in by_version.items())
+        shown = "; ".join(f"{version} on {hosts_text(own)} ({ranks_text(own)})" for version, own in by_version.items())
         yield Complaint(
             name="versions-differ",
             severity="warning" if len({tuple(v.split(".")[:2]) for v in by_version}) == 1 else "fatal",
@@ -130,7 +139,7 @@ def different_versions(case: Case) -> Iterator[Complaint]:
         )
 
 
-def clocks_apart(case: Case) -> Iterator[Complaint]:
+def clocks_apart(case: CheckedRun) -> Iterator[Complaint]:
     """Wall clocks that disagree; ledgers do not mind, because they run on aligned monotonic clocks."""
     ahead_ns = wall_offsets_ns(case.ranks, case.clocks)
     late, early = min(case.ranks, key=lambda g: ahead_ns[g.rank]), max(case.ranks, key=lambda g: ahead_ns[g.rank])
@@ -155,7 +164,7 @@ def wall_offsets_ns(ranks: Sequence[Given], clocks: Sequence[Clock]) -> dict[int
     return {given.rank: given.wall_ns - given.monotonic_ns - base_ns + offset_ns.get(given.rank, 0) for given in ranks}
 
 
-def emulated_hosts(case: Case) -> Iterator[Complaint]:
+def emulated_hosts(case: CheckedRun) -> Iterator[Complaint]:
     """Hosts that are one machine under several names."""
     for own in case.machines.values():
         names = {(given.node, given.host) for given in own}
@@ -163,15 +172,15 @@ def emulated_hosts(case: Case) -> Iterator[Complaint]:
             yield Complaint(
                 name="emulated-hosts",
                 severity="info",
-                what=f"The hosts {places(own)} are one machine: {len(names)} of them share its "
+                what=f"The hosts {hosts_text(own)} are one machine: {len(names)} of them share its "
                 f"{counted(own[0].cores, 'core')} and its kernel.",
                 right="Such hosts show that a run works across hosts, not how fast: they are kept out of fits.",
                 next="For figures, use hosts of their own.",
-                ranks=numbers(own),
+                ranks=rank_numbers(own),
             )
 
 
-CHECKS: tuple[Callable[[Case], Iterator[Complaint]], ...] = (
+CHECKS: tuple[Callable[[CheckedRun], Iterator[Complaint]], ...] = (
     number_of_hosts,
     uneven_spread,
     different_digests,

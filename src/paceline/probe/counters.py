@@ -22,7 +22,7 @@ from types import TracebackType
 from paceline.errors import PacelineError
 from paceline.probe.energy import Rapl
 from paceline.probe.gpus import Nvml, gpu_memory, nvml
-from paceline.probe.process import Process
+from paceline.probe.process import ProcessCounters
 from paceline.records.counter_stream import CounterWriter
 from paceline.records.counters import Sample
 
@@ -153,5 +153,5 @@ class Counters:
 
 def sources(*, host_energy: bool) -> tuple[Source, ...]:
     """All that can be counted here: of this process, and of the host where it is to be."""
-    own: tuple[Source, ...] = (Process().sample, gpu_memory)
+    own: tuple[Source, ...] = (ProcessCounters().sample, gpu_memory)
     return (*own, Rapl().sample, Nvml(nvml()).sample) if host_energy else own

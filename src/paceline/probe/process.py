@@ -29,12 +29,12 @@ _PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 _NS_PER_TICK = NS_PER_S // os.sysconf("SC_CLK_TCK")
 
 
-class Process:
+class ProcessCounters:
     """Reads this process's counters. A tree that lies elsewhere stands in for /proc/self in tests."""
 
     def __init__(self, proc: Path = PROC) -> None:
         self._status = str(proc / "status")
-        self._threads = Threads(proc / "task")
+        self._threads = ThreadCounters(proc / "task")
 
     def sample(self) -> dict[str, int]:
         """What can be read of it; what the system does not have is left out."""
@@ -76,7 +76,7 @@ def _field(status: str, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ThreadTimes:
     """Of one thread, or of several together, in nanoseconds."""
 
     cpu: int = 0
@@ -85,13 +85,13 @@ class Figures:
     system: int = 0
     """The last two only of threads that move messages."""
 
-    def __add__(self, other: Figures) -> Figures:
-        return Figures(
+    def __add__(self, other: ThreadTimes) -> ThreadTimes:
+        return ThreadTimes(
             self.cpu + other.cpu, self.waited + other.waited, self.user + other.user, self.system + other.system
         )
 
 
-class Threads:
+class ThreadCounters:
     """CPU time of this process's threads, by what they do, and how long they waited for a core."""
 
     def __init__(self, tasks: Path) -> None:
@@ -99,9 +99,9 @@ class Threads:
         self._names: dict[str, str] = {}
         self._named: set[str] = set()
         """Threads whose name was the same twice."""
-        self._live: dict[str, Figures] = {}
-        self._gone = Figures()
-        self._gone_moving: Figures | None = None
+        self._live: dict[str, ThreadTimes] = {}
+        self._gone = ThreadTimes()
+        self._gone_moving: ThreadTimes | None = None
         """Of threads that have ended: all of them, and those that moved messages where there were any."""
 
     def sample(self, main: str) -> dict[str, int]:
@@ -122,7 +122,7 @@ class Threads:
             }
         moving = [figures for thread, figures in self._live.items() if self._moves_messages(thread)]
         if moving or self._gone_moving:
-            moved = sum(moving, self._gone_moving or Figures())
+            moved = sum(moving, self._gone_moving or ThreadTimes())
             sample |= {"comm_user_ns": moved.user, "comm_system_ns": moved.system}
         return sample
 
@@ -140,7 +140,7 @@ class Threads:
                 self._named.add(thread)
             self._names[thread] = name
         user, system = _user_and_system(_text(f"{place}/stat")) if self._moves_messages(thread) else (0, 0)
-        self._live[thread] = Figures(cpu, waited, user, system)
+        self._live[thread] = ThreadTimes(cpu, waited, user, system)
 
     def _retire(self, threads: Iterable[str]) -> None:
         """Keep the last figures of threads that have ended."""
@@ -148,7 +148,7 @@ class Threads:
             figures = self._live.pop(thread)
             self._gone += figures
             if self._moves_messages(thread):
-                self._gone_moving = (self._gone_moving or Figures()) + figures
+                self._gone_moving = (self._gone_moving or ThreadTimes()) + figures
             self._names.pop(thread, None)
             self._named.discard(thread)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paceline.identity import Identity
-from paceline.probe.as_main import prepared, run_as_main
+from paceline.probe.as_main import prepared_script, run_as_main
 from paceline.probe.counters import Counters
 from paceline.probe.recorder import Recorder
 from paceline.records.codec import write_record
@@ -26,7 +26,7 @@ from paceline.records.script import ScriptOutcome
 from paceline.records.spans import SpanWriter
 
 if TYPE_CHECKING:
-    from paceline.probe.watch import Watch
+    from paceline.probe.watch import Watcher
 
 FLUSH_EVERY_S = 1.0
 """A launcher ends the other ranks of a failed one without asking: what they did up to then should be on the disk."""
@@ -39,28 +39,28 @@ def run_script(
     writer = SpanWriter(folder.rank_spans(identity.rank))
     recorder = Recorder(writer, PulseWriter(folder.rank_pulse(identity.rank)))
     with Counters(folder.rank_counters(identity.rank), host_energy=identity.local_rank == 0):
-        outcome = watched_run(script, arguments, recorder, identity, started_at_ns)
+        outcome = run_watched(script, arguments, recorder, identity, started_at_ns)
     recorder.beat("done")
     recorder.close()
     write_record(folder.rank_script(identity.rank), outcome)
     return outcome
 
 
-def watched_run(
+def run_watched(
     script: Path | str,
     arguments: Sequence[str],
     recorder: Recorder,
     identity: Identity,
     started_at_ns: int,
-    joined: Callable[[Watch], None] | None = None,
+    joined: Callable[[Watcher], None] | None = None,
 ) -> ScriptOutcome:
     """Run a script with everything watched; `joined` is told when it has its process group. The recorder stays open."""
-    code, main = prepared(script, arguments)
+    code, main = prepared_script(script, arguments)
     recorder.flush_every(FLUSH_EVERY_S)
-    from paceline.probe.watch import Watch  # loads torch: seconds, which count as the script's own imports
+    from paceline.probe.watch import Watcher  # loads torch: seconds, which count as the script's own imports
 
     recorder.add("startup", started_at_ns, recorder.clock_ns(), "imports")
-    watch = Watch(recorder, None if joined is None else lambda: joined(watch))
+    watch = Watcher(recorder, None if joined is None else lambda: joined(watch))
     pid = os.getpid()
     ending = run_as_main(code, main)
     if os.getpid() != pid:

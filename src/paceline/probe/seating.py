@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 
-def crowded(seats: Mapping[int, tuple[Iterable[int], int]]) -> frozenset[int]:
+def overloaded_processes(seats: Mapping[int, tuple[Iterable[int], int]]) -> frozenset[int]:
     """The processes that cannot have a core for each of their threads; empty where all can.
 
     `seats` has, for each process, the cores that it may use and its number of threads.

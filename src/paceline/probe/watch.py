@@ -18,7 +18,7 @@ from paceline.probe.recorder import Recorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class Observation:
     """What was seen of a script, when it is over."""
 
     steps: int
@@ -31,7 +31,7 @@ class Sight:
     notes: tuple[str, ...]
 
 
-class Watch:
+class Watcher:
     """The probe in a process that runs a script."""
 
     def __init__(self, recorder: Recorder, joined: Callable[[], None] | None = None) -> None:
@@ -56,7 +56,7 @@ class Watch:
         """Whether nothing is recorded: in a process that the script forked, and after the end."""
         return self._observer.silent
 
-    def end(self) -> Sight:
+    def end(self) -> Observation:
         """Take everything away; what was seen."""
         self._steps.close()
         self._calls.notes()
@@ -68,7 +68,7 @@ class Watch:
         if self._collectives is not None:
             self._collectives._destroy()
         steps = self._steps
-        return Sight(
+        return Observation(
             steps=steps.taken,
             samples=steps.samples,
             timed_samples=steps.timed_samples,

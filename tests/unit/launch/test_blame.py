@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.launch.blame import Sight, awaited_rank, failure, first_cause, hang
+from paceline.launch.blame import RankView, awaited_rank, failure_error, first_cause, hang_error
 from paceline.records.pulse import Pulse
 from paceline.records.run import RankReport
 
@@ -27,8 +27,8 @@ def report(rank: int, *, kind: str | None = None, at_ns: int = 0, **said: object
     return RankReport(**(fields | said))  # pyright: ignore[reportArgumentType]
 
 
-def sight(rank: int, **seen: object) -> Sight:
-    return Sight(rank=rank, host="node-a", log=Path(f"logs/rank-{rank}.log"), **seen)  # pyright: ignore[reportArgumentType]
+def sight(rank: int, **seen: object) -> RankView:
+    return RankView(rank=rank, host="node-a", log=Path(f"logs/rank-{rank}.log"), **seen)  # pyright: ignore[reportArgumentType]
 
 
 def pulse(phase: str, step: int = 57, collectives: int = 57) -> Pulse:
@@ -128,7 +128,7 @@ def test_the_rank_that_all_wait_for_is_found(sights, cause):
 
 
 def test_a_killed_rank_is_named_with_its_signal_step_and_the_end_of_its_log():
-    error = failure(sight(1, code=-9, pulse=pulse("compute")), 4, "loading\nstep 57")
+    error = failure_error(sight(1, code=-9, pulse=pulse("compute")), 4, "loading\nstep 57")
     assert str(error) == (
         "Rank 1 of 4 on node-a was killed by SIGKILL after step 57 of 188.\n"
         "If nobody sent that signal, the kernel did because memory ran out: fewer ranks need less.\n"
@@ -139,7 +139,7 @@ def test_a_killed_rank_is_named_with_its_signal_step_and_the_end_of_its_log():
 def test_an_error_is_told_with_where_it_was_raised():
     traceback = 'Traceback (most recent call last):\n  File "loop.py", line 3, in train\n    f()\nValueError: no\n'
     said = report(2, kind="own", error="ValueError: no", traceback=traceback)
-    error = failure(sight(2, code=1, pulse=pulse("compute"), report=said), 4, "not shown")
+    error = failure_error(sight(2, code=1, pulse=pulse("compute"), report=said), 4, "not shown")
     assert str(error) == (
         "Rank 2 of 4 on node-a failed after step 57 of 188 (exit code 1): ValueError: no\n"
         '  File "loop.py", line 3, in train\n'
@@ -149,7 +149,7 @@ def test_an_error_is_told_with_where_it_was_raised():
 
 def test_the_last_line_of_a_traceback_is_told_where_the_error_says_something_else():
     said = report(0, kind="own", error="The disk is full.", traceback="Traceback\nOSError: [Errno 28]")
-    assert "The disk is full.\n  OSError: [Errno 28]\n" in str(failure(sight(0, code=1, report=said), 1, ""))
+    assert "The disk is full.\n  OSError: [Errno 28]\n" in str(failure_error(sight(0, code=1, report=said), 1, ""))
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_the_last_line_of_a_traceback_is_told_where_the_error_says_something_els
     ],
 )
 def test_every_kind_of_end_has_its_words(seen, words):
-    assert words in str(failure(sight(0, **seen), 2, ""))
+    assert words in str(failure_error(sight(0, **seen), 2, ""))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_every_kind_of_end_has_its_words(seen, words):
 )
 def test_a_hang_is_told_with_its_evidence(seen, words):
     cause = sight(1, **seen)
-    error = str(hang(cause, [DONE, cause], silence_s=31.0, heartbeat_s=30.0, log_tail=""))
+    error = str(hang_error(cause, [DONE, cause], silence_s=31.0, heartbeat_s=30.0, log_tail=""))
     assert "Rank 1 of 2 on node-a hangs after step 57 of 188: no rank has moved for 31.0 s." in error
     assert words in error
     assert f"\n  rank 9: ended\n  rank 1: {cause.phase}, after step 57 of 188, 57 collectives issued\n" in error
@@ -189,8 +189,8 @@ def test_a_hang_is_told_with_its_evidence(seen, words):
 
 def test_no_single_rank_is_blamed_when_all_wait_in_the_same_collective():
     ranks = [sight(rank, pulse=pulse("communicate", collectives=28)) for rank in range(3)]
-    error = str(hang(ranks[0], ranks, silence_s=6.0, heartbeat_s=6.0, log_tail=""))
+    error = str(hang_error(ranks[0], ranks, silence_s=6.0, heartbeat_s=6.0, log_tail=""))
     assert error.startswith("All ranks hang, rank 0 of 3 on node-a after step 57 of 188: no rank has moved for 6.00 s.")
     assert "Each waits in the same collective" in error
     ranks[0] = sight(0, pulse=pulse("communicate", collectives=27))
-    assert "has issued the fewest" in str(hang(ranks[0], ranks, silence_s=6.0, heartbeat_s=6.0, log_tail=""))
+    assert "has issued the fewest" in str(hang_error(ranks[0], ranks, silence_s=6.0, heartbeat_s=6.0, log_tail=""))

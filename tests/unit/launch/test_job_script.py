@@ -11,7 +11,7 @@ import pytest
 
 from light_launch import point, wait_for
 from paceline.errors import RequestError
-from paceline.launch.job_script import JobPlan, check_slurm, pbs_script, seconds, slurm_script
+from paceline.launch.job_script import JobPlan, check_slurm, pbs_script, slurm_script, time_limit_s
 from paceline.launch.pbs import PbsLauncher
 from paceline.launch.slurm import SlurmLauncher
 from paceline.records.folder import RunFolder
@@ -261,7 +261,7 @@ def test_a_time_limit_that_leaves_no_time_before_the_warning_is_refused():
     ],
 )
 def test_time_limits_in_seconds(text, expected):
-    assert seconds(text) == expected
+    assert time_limit_s(text) == expected
 
 
 def test_the_script_of_pbs():

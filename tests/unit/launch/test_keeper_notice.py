@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from light_launch import manifest, point, wait_for
-from paceline.launch.kept import keeper_command
+from paceline.launch.kept import wrapper_command
 from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import STOPPED, RankEnd, RankStart
@@ -45,7 +45,7 @@ def keeper(tmp_path):
         where = replace(point(1, pin=False), launcher=launcher)
         write_record(folder.manifest, manifest(where, settings=LaunchSettings(grace_s=grace_s)))
         (tmp_path / "rank.py").write_text(RANK)
-        command = keeper_command(folder, (sys.executable, str(tmp_path / "rank.py")))
+        command = wrapper_command(folder, (sys.executable, str(tmp_path / "rank.py")))
         told = {"SLURM_PROCID": "0", "SLURM_NTASKS": "1", "SLURM_LOCALID": "0", "SLURM_STEP_TASKS_PER_NODE": "1"}
         started.append(subprocess.Popen(command, env=os.environ | told, stderr=subprocess.PIPE))
         assert wait_for((tmp_path / "loading").exists, 30)

@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from paceline.probe.hooks.models import Models
-from paceline.probe.hooks.observer import Observer, Seen, watched
+from paceline.probe.hooks.observer import ObservedSpan, Observer, with_span
 from paceline.probe.hooks.patches import Patches
 from paceline.probe.hooks.steps import Steps
 from paceline.units import counted
@@ -48,7 +48,7 @@ class Calls:
         self._joined = joined
         self._waited = waited
         self._hooks: list[Any] = []
-        self._updating: list[tuple[Any, Seen]] = []
+        self._updating: list[tuple[Any, ObservedSpan]] = []
         self._skipped = 0
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._num_optimizers = 0
@@ -155,7 +155,7 @@ class Calls:
         return backward
 
     def _around(self, kind: str) -> Callable[[Any], Any]:
-        return lambda original: watched(self._observer, kind, original)
+        return lambda original: with_span(self._observer, kind, original)
 
     def _around_saving(self, patches: Patches) -> Callable[[ModuleType], None]:
         def attach(module: ModuleType) -> None:
@@ -175,7 +175,7 @@ class Calls:
             patches.replace(module, "init_process_group", lambda original: joining)
 
     def _waiting(self, original: Any) -> Any:
-        waiting = watched(self._observer, "communicate", original)
+        waiting = with_span(self._observer, "communicate", original)
 
         @functools.wraps(original)
         def wait(work: Any, /, *args: Any, **kwargs: Any) -> Any:

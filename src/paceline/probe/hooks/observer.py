@@ -66,9 +66,9 @@ class Observer:
         """Whether a span of this kind is open."""
         return kind in self._open
 
-    def span(self, kind: str, operation: str | None = None) -> Seen:
+    def span(self, kind: str, operation: str | None = None) -> ObservedSpan:
         """A context manager that records one span; only where `sees` says so."""
-        return Seen(self, kind, operation)
+        return ObservedSpan(self, kind, operation)
 
     def recognise(self, what: str) -> None:
         """Remember something that the script uses, in words."""
@@ -91,7 +91,7 @@ class Observer:
         self._silent = True
 
 
-class Seen:
+class ObservedSpan:
     """One open span of the main thread; made by `Observer.span`."""
 
     __slots__ = ("_depth", "_kind", "_observer", "_span")
@@ -115,7 +115,7 @@ class Seen:
             self._span.__exit__(kind, error, trace)
 
 
-def watched(
+def with_span(
     observer: Observer, kind: str, original: Callable[..., Any], operation: str | None = None
 ) -> Callable[..., Any]:
     """The same function, with a span of `kind` around each call that is not inside another."""
