@@ -156,13 +156,13 @@ def test_the_last_line_of_a_traceback_is_told_where_the_error_says_something_els
     ("seen", "words"),
     [
         ({"code": 3}, "ended with exit code 3 while starting and left no report"),
-        ({"code": 1, "report": report(0)}, "ended with exit code 1 after step 57 and had said that it was done"),
+        ({"code": 1, "report": report(0)}, "ended with exit code 1 after step 57 and had reported that it was done"),
         ({"code": 0, "pulse": pulse("compute")}, "ended without saying that it was done, after step 57 of 188"),
         ({"code": -11, "pulse": pulse("compute")}, "was killed by SIGSEGV after step 57"),
         ({"code": -99}, "was killed by signal 99 while starting"),
         ({"report": report(0, kind="own", error="E")}, "failed after step 57: E"),
         ({"code": -6, "report": report(0, kind="own", error="E")}, "failed after step 57 (killed by SIGABRT): E"),
-        ({"code": 1, "report": report(0, kind="peer", error="E")}, "no rank has given a better reason"),
+        ({"code": 1, "report": report(0, kind="peer", error="E")}, "no rank reported another cause"),
     ],
 )
 def test_every_kind_of_end_has_its_words(seen, words):

@@ -38,14 +38,14 @@ def test_a_host_is_known_by_its_short_name_too():
 @pytest.mark.parametrize(
     ("changes", "hosts", "words"),
     [
-        ({"machines": ("h1",)}, 2, "2 hosts are asked for, and launch.machines names 1"),
-        ({"machines": ()}, 3, "3 hosts are asked for, and launch.machines names none"),
+        ({"machines": ("h1",)}, 2, "2 hosts are requested, and launch.machines names 1"),
+        ({"machines": ()}, 3, "3 hosts are requested, and launch.machines names none"),
         ({"interface": ""}, 2, "launch.interface is not set"),
-        ({"interface": "eth0; rm"}, 2, "no interface's name"),
-        ({"machines": ("h1", "-oProxyCommand=reboot")}, 2, "no host's name"),
-        ({"machines": ("h1", "h2 h3")}, 2, "no host's name"),
-        ({"machines": ("h1", "h2,h3")}, 2, "no host's name"),
-        ({"machines": ("$(id)",)}, 1, "no host's name"),
+        ({"interface": "eth0; rm"}, 2, "not the name of an interface"),
+        ({"machines": ("h1", "-oProxyCommand=reboot")}, 2, "not the name of a host"),
+        ({"machines": ("h1", "h2 h3")}, 2, "not the name of a host"),
+        ({"machines": ("h1", "h2,h3")}, 2, "not the name of a host"),
+        ({"machines": ("$(id)",)}, 1, "not the name of a host"),
         ({"machines": (socket.gethostname(), "h2"), "interface": "none0"}, 2, "has no network interface 'none0'"),
     ],
 )
@@ -56,7 +56,7 @@ def test_hosts_that_cannot_be_meant_are_refused(changes, hosts, words):
 
 
 def test_a_host_without_a_rank_is_refused():
-    with pytest.raises(RequestError, match="3 hosts are asked for, and only 2 ranks"):
+    with pytest.raises(RequestError, match="3 hosts are requested for 2 ranks"):
         check_hosts(point(2, hosts=3), TWO)
     assert placement_on_hosts(point(2, hosts=3), TWO).text.endswith("1 on h1, 1 on h2, 0 on h3; each host pins its own")
 

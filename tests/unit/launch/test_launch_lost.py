@@ -93,8 +93,10 @@ def test_a_host_that_stays_silent_is_named_in_bounded_time(folder):
     error = asked(folder, time)
     assert question_file(folder).exists()
     assert 5 < time.now < 30
-    assert str(error).startswith("Host b no longer answers: ranks 2 and 3 of 4 were there.\n  b: its keeper does not")
-    assert "1 host of 2 still answered. What the ranks had to say: All ranks hang" in str(error)
+    assert str(error).startswith(
+        "Host b no longer answers: ranks 2 and 3 of 4 were there.\n  b: its rank wrapper does not"
+    )
+    assert "1 host of 2 still answered. The ranks reported: All ranks hang" in str(error)
 
 
 def test_hosts_that_all_answer_leave_the_error_as_it_is(folder):

@@ -71,7 +71,7 @@ def test_the_refusal_says_what_is_there_and_what_was_asked_for() -> None:
         check_capacity(point(6, hosts=2), SPREAD, nodes(4, 2), "the cluster")
     asked, there = "6 ranks of 1 thread need 2 nodes with 3 CPUs each", "2 nodes: h0 with 4 CPUs, h1 with 2 CPUs"
     assert caught.value.what == f"{asked}, and the cluster has {there}."
-    with pytest.raises(RequestError, match="has no node that is alive"):
+    with pytest.raises(RequestError, match="has no live node"):
         check_capacity(point(1), SPREAD, [], "the cluster")
 
 

@@ -116,7 +116,7 @@ def test_hosts_that_are_down_are_given_time_and_maintenance_all_it_takes():
         ("CANCELLED", "was cancelled, not by this study"),
         ("TIMEOUT", "reached its time limit of 10 min before the run was done"),
         ("NODE_FAIL", "lost n2, of its hosts n[1-2]: SLURM calls it NODE_FAIL"),
-        ("OUT_OF_MEMORY", "used more memory than SLURM had given it on n[1-2]"),
+        ("OUT_OF_MEMORY", "used more memory than SLURM had allocated to it on n[1-2]"),
     ],
 )
 def test_ends_are_told_apart(state, words):
@@ -124,7 +124,7 @@ def test_ends_are_told_apart(state, words):
     assert view is not None
     error = end_error(view, "7", after_step=30, down=("n2",))
     assert error is not None and error.what.startswith("SLURM job 7 ") and words in error.what
-    assert "A checkpoint of step 30 is kept" in error.next
+    assert "A checkpoint of step 30 was saved" in error.next
 
 
 @pytest.mark.parametrize("state", ["COMPLETED", "FAILED", "RUNNING", "FORGOTTEN"])
@@ -241,7 +241,7 @@ def test_a_submission_whose_answer_was_lost_is_found_by_its_name(folder):
     slurm = Slurm((1, "sbatch: error: Socket timed out on send/recv operation"), "9\n")
     job = submitted_job(folder, told, "#!/bin/bash\n", "paceline-x", LaunchSettings(), asking=slurm)
     assert job.job_id == "9"
-    with pytest.raises(RunError, match="did not take the job: Batch job submission failed: Invalid qos"):
+    with pytest.raises(RunError, match="rejected the job: Batch job submission failed: Invalid qos"):
         refusal = Slurm((1, "sbatch: error: Batch job submission failed: Invalid qos"), "")
         submitted_job(folder, told, "#!/bin/bash\n", "paceline-x", LaunchSettings(), asking=refusal)
     assert read_record(folder.job, Job).over

@@ -106,4 +106,4 @@ def test_what_is_tied_to_a_parent_becomes_the_program():
 
 def test_a_parent_that_is_another_by_now_ends_it():
     code, said = finished((*python("-m", WATCHDOG), "1", "sleep", "600"))
-    assert code == 1 and "gone" in said
+    assert code == 1 and "has ended" in said
