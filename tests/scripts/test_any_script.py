@@ -281,7 +281,7 @@ def test_an_interrupt_ends_it_by_the_signal(tmp_path):
     assert ended.stderr.count("KeyboardInterrupt") == 1
     assert read_record(RunFolder(out).rank_script(0), ScriptOutcome).exit_code == 130
     again = alone(tmp_path, *words, expected=2)
-    assert "holds the spans of a run already" in again.stderr
+    assert "has the spans of a run already" in again.stderr
 
 
 def test_spawned_workers_do_not_run_the_script_again(tmp_path):

@@ -90,7 +90,7 @@ def test_what_cannot_be_run_is_refused(tmp_path):
         prepared_script(tmp_path / "missing.py", [])
     with pytest.raises(RequestError, match="cannot be read: Is a directory"):
         prepared_script(tmp_path, [])
-    with pytest.raises(RequestError, match=r"not Python that can be run: .*line 1"):
+    with pytest.raises(RequestError, match=r"is not valid Python: .*line 1"):
         ended(tmp_path, "def\n")
     with pytest.raises(RequestError, match=r"no module 'not\.there'"):
         prepared_script("not.there", [])

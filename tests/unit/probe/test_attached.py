@@ -53,7 +53,7 @@ def test_ranks_that_never_talk_find_the_same_folder(here, monkeypatch):
 def test_a_folder_that_was_asked_for(here, monkeypatch):
     folder = ExternalRank(Path("train.py"), Path("mine"), this_rank()).end()
     assert folder.path == here / "mine"
-    with pytest.raises(FolderError, match="holds the spans of a run already"):
+    with pytest.raises(FolderError, match="has the spans of a run already"):
         ExternalRank(Path("train.py"), Path("mine"), this_rank())
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     assert ExternalRank(Path("train.py"), Path("mine"), this_rank()).end().path == here / "mine-restart-1"

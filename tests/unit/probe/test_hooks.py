@@ -192,7 +192,7 @@ def test_a_trace_that_cannot_be_written_does_not_end_the_script(recorder, watch)
     step(model, optimizer)
     step(model, optimizer)
     sight = watch.end()
-    assert "The trace breaks off after 1 step: No space left." in sight.notes
+    assert "The trace ends after 1 step: No space left." in sight.notes
     recorder._problem = None
 
 
