@@ -209,7 +209,7 @@ def test_mixed_precision_says_what_was_skipped(ranks):
     assert (ran.codes, ran.checksums) == ([0], plain.checksums)
     outcome = ran.outcome()
     assert (outcome.steps, outcome.samples) == (7, 8 * 16), "nothing that was computed is lost"
-    assert outcome.notes == ("GradScaler skipped 1 update: what led to it is part of the step that followed.",)
+    assert outcome.notes == ("GradScaler skipped 1 update: the time before it is part of the next step.",)
 
 
 @pytest.mark.parametrize("how", ["wrapped", "in-place", "function"])
