@@ -188,7 +188,7 @@ def _session(rank: int, size: int, folder: Path, data: str, fault: Fault) -> tup
         ),
         ranks=size,
         strategy=fault.strategy,
-        options=catalog.strategy_options(fault.strategy),
+        options=dict(catalog.strategy(fault.strategy).options),
     )
     manifest = Manifest(
         study="faults",

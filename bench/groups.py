@@ -66,7 +66,7 @@ def point(launcher: str, strategy: str = "ddp", ranks: int = 2, **settings: obje
         ranks=ranks,
         strategy=strategy,
         launcher=launcher,
-        options=catalog.strategy_options(strategy),
+        options=dict(catalog.strategy(strategy).options),
         **settings,  # pyright: ignore[reportArgumentType]
     )
 

@@ -86,7 +86,7 @@ def block(name: str, identity: Identity, folder: RunFolder, manifest: Manifest) 
     from paceline.train.session import Session
 
     solo = name in SOLO
-    options = catalog.strategy_options(name)
+    options = dict(catalog.strategy(name).options)
     point = replace(manifest.point, ranks=1) if solo else replace(manifest.point, strategy=name, options=options)
     me = replace(identity, rank=0, size=1) if solo else identity
     place = RunFolder(folder.path / f"{name}-{identity.rank}")

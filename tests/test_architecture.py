@@ -90,7 +90,7 @@ def test_every_package_has_its_rule() -> None:
 def test_one_launcher_never_imports_another() -> None:
     from paceline import catalog
 
-    launchers = {entry[0].split(":")[0] for entry in catalog.ENTRIES["launcher"].values()}
+    launchers = {entry.at.split(":")[0] for entry in catalog.ENTRIES["launcher"].values()}
     for name in launchers:
         path = SOURCE.parent / (name.replace(".", "/") + ".py")
         others = launchers - {name}
@@ -111,3 +111,93 @@ def test_every_catalog_entry_can_be_loaded_and_is_listed_once() -> None:
         "    for name in entries: catalog.load(kind, name)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def catalog_names() -> set[str]:
+    from paceline import catalog
+
+    return {name for entries in catalog.ENTRIES.values() for name in entries}
+
+
+def constants(node: ast.expr) -> set[str]:
+    """The strings of a constant, or of a literal collection of constants; of a dict, its keys."""
+    if isinstance(node, ast.Constant):
+        return {node.value} if isinstance(node.value, str) else set()
+    if isinstance(node, ast.Dict):
+        return {text for key in node.keys if key is not None for text in constants(key)}
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return {text for element in node.elts for text in constants(element)}
+    return set()
+
+
+def called(node: ast.AST) -> str:
+    """The name of what a node calls; empty for another node."""
+    if not isinstance(node, ast.Call):
+        return ""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def name_breaches(tree: ast.AST, names: set[str]) -> list[int]:
+    """Lines that ask for a name of the catalog where they should ask what its entry can do.
+
+    A comparison with a name, with a collection that has one in it, or with the beginning or the end of one; and every
+    literal collection of two names or more.
+    """
+    lines = []
+    for node in ast.walk(tree):
+        breach = False
+        if isinstance(node, ast.Compare):
+            breach = any(constants(side) & names for side in (node.left, *node.comparators))
+        elif isinstance(node, ast.MatchValue):
+            breach = bool(constants(node.value) & names)
+        elif called(node) in ("startswith", "removeprefix"):
+            parts = {text for argument in node.args for text in constants(argument) if len(text) > 2}
+            breach = any(name.startswith(part) for name in names for part in parts)
+        elif called(node) in ("endswith", "removesuffix"):
+            parts = {text for argument in node.args for text in constants(argument) if len(text) > 2}
+            breach = any(name.endswith(part) for name in names for part in parts)
+        elif isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict):
+            breach = len(constants(node) & names) > 1
+        if breach:
+            lines.append(node.lineno)
+    return lines
+
+
+NOT_THE_CATALOG = {
+    # Variables of the environment, by the program that sets them.
+    "identity.py": {"local", "torchrun", "slurm"},
+    # The data set whose absence a study may make up for.
+    "data/store.py": {"mnist"},
+}
+"""Strings that are not names of catalog entries in these modules, though they are spelled alike."""
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_entries_of_the_catalog_are_asked_what_they_can_do_and_not_for_their_names(path: Path) -> None:
+    if package_of(path) == "catalog":
+        return
+    names = catalog_names() - NOT_THE_CATALOG.get(str(path.relative_to(SOURCE)), set())
+    tree = ast.parse(path.read_text())
+    assert name_breaches(tree, names) == []
+    assert [node.lineno for node in ast.walk(tree) if called(node) == "hasattr"] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "breaches"),
+    [
+        ('launcher != "local"', 1),
+        ('strategy in ("ddp", "other")', 1),
+        ('"mpi" == launcher', 1),
+        ('strategy.startswith("mpi-")', 1),
+        ('name.endswith(("-async", ".npz"))', 1),
+        ('HERE = ("local", "mpi")', 1),
+        ('KEYS = {"mpi": 1, "slurm": 2}', 1),
+        ('match launcher:\n    case "ray": pass', 1),
+        ('strategy = "ddp"', 0),
+        ('read == "mpi-io"', 0),
+        ('command = ["torchrun", "--standalone"]', 0),
+        ("catalog.launcher(name).several_hosts", 0),
+    ],
+)
+def test_names_that_are_asked_for_are_found(code: str, breaches: int) -> None:
+    assert len(name_breaches(ast.parse(code), catalog_names())) == breaches

@@ -10,7 +10,6 @@ In a notebook the results, their tables and their plots show themselves (report/
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -182,7 +181,8 @@ def load(
         "launch.site": site,
         "run.repeats": repeats,
     }
-    return load_study(source, _overrides(set, named), size=size)
+    texts, values = _overrides(set, named)
+    return load_study(source, texts, values=values, size=size)
 
 
 def load_script(
@@ -210,17 +210,16 @@ def load_script(
         "run.repeats": repeats,
         "run.threads": threads,
     }
-    return load_script(script, arguments, _overrides(set, named))
+    texts, values = _overrides(set, named)
+    return load_script(script, arguments, texts, values=values)
 
 
-def _overrides(given: Mapping[str, Any] | Sequence[str] | None, named: Mapping[str, Any]) -> list[str]:
-    """Overrides as `section.key=value`, those of options after those of `set`."""
-    overrides = [f"{key}={_value_text(value)}" for key, value in given.items()] if isinstance(given, Mapping) else []
-    overrides += [] if isinstance(given, Mapping) else [*(given or ())]
-    for key, value in named.items():
-        if value is not None:
-            overrides.append(f"{key}={_value_text(value if isinstance(value, str | int) else list(value))}")
-    return overrides
+def _overrides(
+    given: Mapping[str, Any] | Sequence[str] | None, named: Mapping[str, Any]
+) -> tuple[Sequence[str], dict[str, Any]]:
+    """What `set` gives as `section.key=value`, and all values by path: those of options win over those of `set`."""
+    options = {path: value for path, value in named.items() if value is not None}
+    return ((), {**given, **options}) if isinstance(given, Mapping) else (given or (), options)
 
 
 def study_folder(loaded: LoadedStudy, out: str | Path | None = None, *, prefix: str = "") -> Path:
@@ -322,11 +321,6 @@ def tune_lr(
     except FolderError:
         page = None
     return Tuned(advice=advice, changes=changes, page=page, failures=tuple(dict.fromkeys(done.failures.values())))
-
-
-def _value_text(value: Any) -> str:
-    """A Python value as an override has it, which is TOML: there JSON's numbers, strings and lists are valid."""
-    return json.dumps(value, default=str)
 
 
 def _ignore(event: Event) -> None:

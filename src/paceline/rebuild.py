@@ -5,7 +5,7 @@ folder ─ collect ─▶ runs ─ analyze ─▶ StudyResults, with what was pu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from paceline.analyze.published.updates import asks_for_updates, update_interval
 from paceline.analyze.run.cpu_time import cpu_times
 from paceline.analyze.run.efficiencies import explained
 from paceline.analyze.run.ledger import rank_lines
+from paceline.analyze.run.messages import Messages
 from paceline.analyze.study.results import study_results
 from paceline.analyze.views.picture import MOST_PARTS, picture
 from paceline.errors import FolderError
@@ -22,10 +23,8 @@ from paceline.records.codec import write_atomically
 from paceline.records.counters import CpuTimes
 from paceline.records.counters_of_run import read_counters
 from paceline.records.folder import StudyFolder
-from paceline.records.picture import Picture
 from paceline.records.published import PublishedStudy
-from paceline.records.results import Interval, StudyResults
-from paceline.records.run import RunResult
+from paceline.records.results import Interval, RunView, StudyResults
 from paceline.report import html, published_rows, rows
 from paceline.report.choice import MOST_DRAWN
 from paceline.report.model import ReportModel, report_model
@@ -47,7 +46,10 @@ def rebuild(
     Where the folder cannot be written to, that is said and the results come back all the same.
     """
     collected = collect.collect(folder)
-    results, pictures, used = _analyzed(folder, collected, target, margin)
+    results = _analyzed(folder, collected, target, margin)
+    views = {point.point_id: point.view for point in results.points if point.view}
+    pictures = {point_id: view.picture for point_id, view in views.items() if view.picture is not None}
+    used = {point_id: view.cpu for point_id, view in views.items() if view.cpu is not None}
     results = _with_published(results, collected, used)
     trees = {point.point_id: point.efficiencies for point in results.points if point.efficiencies}
     lost_to = {point_id: explained(tree) for point_id, tree in trees.items()}
@@ -82,32 +84,17 @@ def _updates(published: PublishedStudy, collected: Collected) -> dict[str, Inter
     )
 
 
-def _analyzed(
-    folder: Path, collected: Collected, target: float | None = None, margin: float | None = None
-) -> tuple[StudyResults, dict[str, Picture], dict[str, CpuTimes]]:
-    """The results of a study, and of the points' median runs what is not in them: pictures, and CPU times."""
-    pictures: dict[str, Picture] = {}
-    used: dict[str, CpuTimes] = {}
+def _analyzed(folder: Path, collected: Collected, target: float | None, margin: float | None) -> StudyResults:
+    """The results of a study, with what is drawn of the points' median runs."""
     # The points that are drawn share a page, and so its size.
     limit = MOST_PARTS // max(1, min(len(collected.points), MOST_DRAWN))
-
-    def traces(result: RunResult) -> RunTrace:
-        """The spans of a run, looked at while they are there: those of all points might not fit into memory."""
-        run = collected.run_of(result)
-        found = collect.traces(run)
-        drawn, times = _looked_into(run, found, limit)
-        if drawn is not None:
-            pictures[result.point_id] = drawn
-        if times is not None:
-            used[result.point_id] = times
-        return found
-
-    results = study_results(
+    return study_results(
         collected.study,
         str(folder),
         collected.points,
         [run.result for run in collected.runs],
-        traces=traces,
+        traces=lambda result: collect.traces(collected.run_of(result)),
+        view=lambda result, found, sides: _view(collected.run_of(result), found, sides, limit),
         machine=collected.machine,
         machines=[run.machine for run in collected.runs],
         expected_runs=len(collected.points) * collected.study.run.repeats,
@@ -118,13 +105,12 @@ def _analyzed(
         margin=margin,
         not_run=collected.not_run,
     )
-    return results, pictures, used
 
 
-def _looked_into(run: FinishedRun, found: RunTrace, limit: int) -> tuple[Picture | None, CpuTimes | None]:
-    """A run as a picture, and what its processes used."""
+def _view(run: FinishedRun, found: RunTrace, sides: Sequence[Messages], limit: int) -> RunView:
+    """A run as a picture, and what its processes used; `sides` are its messages."""
     # On a GPU the host's spans show when work was queued, not when it ran.
-    lines = rank_lines(found) if run.result.device != "cuda" else ()
+    lines = rank_lines(found, sides) if run.result.device != "cuda" else ()
     times = cpu_times(
         read_counters(run.folder),
         ranks=found.ranks,
@@ -132,4 +118,4 @@ def _looked_into(run: FinishedRun, found: RunTrace, limit: int) -> tuple[Picture
         ended_at_ns=found.ended_at_ns,
         lines=lines,
     )
-    return picture(found, limit, lines) if lines else None, times
+    return RunView(picture=picture(found, limit, lines, sides) if lines else None, cpu=times)

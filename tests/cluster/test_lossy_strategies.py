@@ -55,7 +55,7 @@ def accuracy(spawned: SpawnedRanks, data_folder: str, tmp_path_factory) -> Calla
 
     def reached(strategy: str) -> float:
         folder = tmp_path_factory.mktemp(strategy)
-        if "servers" in catalog.strategy_options(strategy):
+        if catalog.strategy(strategy).has_servers:
             return _launched(strategy, folder, data_folder)
         settings = {
             "strategy": strategy,
@@ -70,7 +70,7 @@ def accuracy(spawned: SpawnedRanks, data_folder: str, tmp_path_factory) -> Calla
 
 
 def _launched(strategy: str, folder: Path, data_folder: str) -> float:
-    options = catalog.strategy_options(strategy)
+    options = dict(catalog.strategy(strategy).options)
     wanted = replace(
         point(2, pin=False), data=DATA, model=MODEL, train=TrainSettings(**TRAIN), strategy=strategy, options=options
     )

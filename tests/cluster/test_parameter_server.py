@@ -216,7 +216,7 @@ def told(digits, tmp_path) -> Callable[..., Manifest]:
             ranks=ranks,
             strategy=strategy,
             launcher=launcher,
-            options=catalog.strategy_options(strategy) | options,
+            options={**catalog.strategy(strategy).options, **options},
         )
         made = Manifest(
             study="servers",

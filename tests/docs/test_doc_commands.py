@@ -67,7 +67,7 @@ def test_a_command_does_what_its_page_says(
         assert range_study(study, cores=2, first=1e-5, last=1.0, steps=100, repeats=1).study.run.repeats == 1
     else:
         launcher = "instant_script:InstantScripts" if verb == "run" else "finished_study:InstantLauncher"
-        monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", (launcher, ""))
+        monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", catalog.LauncherEntry(at=launcher))
         # What the doctor finds is about the machine, which may be too busy to answer it.
         assert main([verb, *rest]) in ((0, 1) if verb == "doctor" else (0,))
     out, err = capsys.readouterr()

@@ -96,7 +96,7 @@ def session(rank: int, size: int, folder: str, data: str, settings: dict[str, An
         finetune=FinetuneSettings(**settings.get("finetune", {})),
         ranks=size,
         strategy=strategy,
-        options=settings.get("strategy_options", catalog.strategy_options(strategy)),
+        options=settings.get("strategy_options", dict(catalog.strategy(strategy).options)),
     )
     manifest = Manifest(
         study="test",

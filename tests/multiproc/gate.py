@@ -19,13 +19,9 @@ from paceline import catalog
 
 LOSSY = ("local-sgd", "ddp-fp16", "ddp-powersgd", "parameter-server-async")
 # Servers are processes of their own, which these groups do not have.
-SPAWNED = tuple(
-    name
-    for name in catalog.names("strategy")
-    if name not in catalog.NEED_MPI and "servers" not in catalog.strategy_options(name)
-)
+SPAWNED = tuple(name for name, entry in catalog.entries("strategy") if not entry.needs_mpi and not entry.has_servers)
 SYNCHRONOUS = tuple(name for name in SPAWNED if name not in LOSSY)
-MPI = catalog.NEED_MPI
+MPI = tuple(name for name, entry in catalog.entries("strategy") if entry.needs_mpi)
 
 # 640 samples in batches of 64: even shares on 1, 2 and 4 ranks. 601 in batches of 40: the last
 # step has a single sample, so all ranks but one have none; 40 over 3 ranks is uneven.

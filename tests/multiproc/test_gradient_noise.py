@@ -12,7 +12,7 @@ from paceline import catalog
 from paceline.analyze.learning.noise import noise_scale
 from paceline.records.run import NoiseEpoch
 
-STRATEGIES = [name for name in catalog.SHOW_NOISE if name not in catalog.NEED_MPI]
+STRATEGIES = [name for name, entry in catalog.entries("strategy") if entry.shows_noise and not entry.needs_mpi]
 SGD = {"optimizer": "sgd", "lr": 0.1, "momentum": 0.9}
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from paceline.records.folder import StudyFolder
@@ -65,6 +65,12 @@ HOURS = st.floats(0.001, 50)
     expected_h=st.fixed_dictionaries({ranks: HOURS for ranks in (1, 2, 4)}),
     runs=st.lists(st.tuples(st.sampled_from((1, 2, 4)), st.integers(0, 2), st.floats(0.5, 2)), max_size=30),
     exact=st.booleans(),
+)
+@example(
+    limit_h=19.045645344854766,
+    expected_h=dict.fromkeys((1, 2, 4), 19.045645344854766),
+    runs=[(1, 0, 1.0)],
+    exact=True,
 )
 def test_never_more_is_overspent_than_one_run_takes_more_than_expected(limit_h, expected_h, runs, exact) -> None:
     with TemporaryDirectory() as place:

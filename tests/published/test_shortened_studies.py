@@ -211,8 +211,9 @@ def test_epochs_divided_by_ranks(finished: Callable[[str], Finished]) -> None:
     assert [(point.ranks, point.train.epochs) for point in points] == [(1, 4), (2, 2)]
     assert [len(run.result.epochs) for run in done.runs] == [4, 2]
     assert {(point.launcher, point.strategy) for point in points} == {("local", "ddp")}
-    assert "train.epochs = 2: 4 ÷ 2 ranks, rounded up, as train.epochs_rule says" in points[1].chosen
-    assert "highest learning rate 0.002: train.lr = 0.001 × 2" in points[1].chosen
+    chosen = {choice.path: (choice.value, choice.facts) for choice in points[1].chosen}
+    assert chosen["train.epochs"] == (2, {"epochs": 4, "ranks": 2})
+    assert chosen["highest_lr"] == (0.002, {"lr": 0.001, "factor": 2.0})
     cells = {cell["column"]: cell for cell in done.cells if cell["row"] == "model cnn"}
     assert cells["total_params"]["value"] == cells["total_params"]["published"] == "1626442"
     for column, row in zip(("time_1_node_s", "time_2_nodes_s"), done.rows, strict=True):

@@ -18,7 +18,15 @@ from typing import Any, cast
 from paceline.catalog.datasets import DATA_FORMS, DATASETS, DatasetEntry
 from paceline.catalog.entry import Entry
 from paceline.catalog.launchers import LAUNCHERS, LauncherEntry
-from paceline.catalog.models import FAMILIES, MODELS, PREPROCESSING, WEIGHTS, WEIGHTS_ENDINGS, ModelEntry
+from paceline.catalog.models import (
+    FAMILIES,
+    MODELS,
+    PREPROCESSING,
+    TORCH_WEIGHTS_ENDINGS,
+    WEIGHTS,
+    WEIGHTS_ENDINGS,
+    ModelEntry,
+)
 from paceline.catalog.optimizers import OPTIMIZERS, OptimizerEntry
 from paceline.catalog.strategies import RUN_OPTIONS, STRATEGIES, StrategyEntry
 from paceline.errors import RequestError
@@ -29,6 +37,7 @@ __all__ = [
     "FAMILIES",
     "PREPROCESSING",
     "RUN_OPTIONS",
+    "TORCH_WEIGHTS_ENDINGS",
     "WEIGHTS",
     "WEIGHTS_ENDINGS",
     "DatasetEntry",

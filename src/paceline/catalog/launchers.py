@@ -23,6 +23,8 @@ class LauncherEntry(Entry):
     """Whether its ranks run in jobs, which go on without the study and are warned before they are ended."""
     queues: bool = False
     """Whether ranks may wait before they start. They then go through the wrapper, which notes when each starts."""
+    doctor_asks: str = ""
+    """The program or package by which `paceline doctor` finds out whether it works here; empty where it always does."""
     lists_partitions: bool = False
     """Whether its partitions are those that SLURM's sinfo lists."""
     speed_keys: tuple[str, ...] = ()
@@ -36,6 +38,7 @@ LAUNCHERS: dict[str, LauncherEntry] = {
         text="torchrun, on this machine or on several",
         several_hosts=True,
         named_machines=True,
+        doctor_asks="torch",
     ),
     "mpi": LauncherEntry(
         at="paceline.launch.mpi:MpiLauncher",
@@ -43,6 +46,7 @@ LAUNCHERS: dict[str, LauncherEntry] = {
         provides_mpi=True,
         several_hosts=True,
         named_machines=True,
+        doctor_asks="mpiexec",
         speed_keys=("mpiexec",),
     ),
     "slurm": LauncherEntry(
@@ -53,6 +57,7 @@ LAUNCHERS: dict[str, LauncherEntry] = {
         is_scheduler=True,
         queues=True,
         lists_partitions=True,
+        doctor_asks="sinfo",
         speed_keys=("partition", "constraint", "gpus_per_host", "start"),
     ),
     "pbs": LauncherEntry(
@@ -61,6 +66,7 @@ LAUNCHERS: dict[str, LauncherEntry] = {
         several_hosts=True,
         is_scheduler=True,
         queues=True,
+        doctor_asks="qstat",
         speed_keys=("partition", "constraint", "gpus_per_host"),
     ),
     "ray": LauncherEntry(
@@ -69,6 +75,7 @@ LAUNCHERS: dict[str, LauncherEntry] = {
         several_hosts=True,
         hosts_need=("interface", "ray_address", "spread"),
         queues=True,
+        doctor_asks="ray",
         speed_keys=("gpus_per_host", "spread"),
     ),
 }

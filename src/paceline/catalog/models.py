@@ -9,7 +9,8 @@ from paceline.catalog.entry import Entry
 
 WEIGHTS = ("imagenet", "none")
 """What the option `weights` of a pretrained network may be besides the path of a file."""
-WEIGHTS_ENDINGS = (".safetensors", ".pth", ".pt", ".bin")
+TORCH_WEIGHTS_ENDINGS = (".safetensors", ".pth", ".pt", ".bin")
+WEIGHTS_ENDINGS = (*TORCH_WEIGHTS_ENDINGS, ".h5")
 PREPROCESSING = ("own", "twice", "unit", "none")
 PRETRAINED_OPTIONS: dict[str, object] = {
     "weights": "imagenet",
@@ -28,7 +29,7 @@ class ModelEntry(Entry):
     """Its options, each with its default, a list where the value is a list; None where only the function knows."""
     pretrained: bool = False
     """Whether it can start from published weights, and takes the options of such networks."""
-    weights_endings: tuple[str, ...] = WEIGHTS_ENDINGS
+    weights_endings: tuple[str, ...] = TORCH_WEIGHTS_ENDINGS
     """How the files of weights end that a pretrained network takes."""
     precisions: tuple[str, ...] = ("float32", "float64", "bfloat16")
     """What it can compute in."""
@@ -90,7 +91,7 @@ FAMILIES: dict[str, ModelEntry] = {
         text="any application of Keras 3, on PyTorch, such as keras:EfficientNetB0",
         options=PRETRAINED_OPTIONS,
         pretrained=True,
-        weights_endings=(*WEIGHTS_ENDINGS, ".h5"),
+        weights_endings=WEIGHTS_ENDINGS,
         precisions=("float32",),
     ),
 }

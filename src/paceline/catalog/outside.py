@@ -12,6 +12,8 @@ import functools
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from paceline.catalog.entry import Entry
+from paceline.catalog.strategies import RUN_OPTIONS, StrategyEntry
 from paceline.errors import RequestError
 
 GROUPS = {
@@ -63,11 +65,17 @@ def imported(kind: str, name: str) -> Any:
         raise _broken(kind, point, f"cannot be imported: {type(error).__name__}: {error}") from error
 
 
-def entry(kind: str, name: str, record: type[Any]) -> Any:
+def entry(kind: str, name: str, record: type[Entry]) -> Any:
     """The entry that a package registers under a name, which must be a record of the right kind."""
-    found = imported(kind, name)
+    found, point = imported(kind, name), registered(kind)[name]
     if not isinstance(found, record):
-        raise _broken(kind, registered(kind)[name], f"is of type {type(found).__name__}", record.__name__)
+        raise _broken(kind, point, f"is of type {type(found).__name__}", record.__name__)
+    if not all(found.at.partition(":")):
+        raise _broken(kind, point, f"has at={found.at!r}, which is not 'module:attribute'", record.__name__)
+    unknown = set(found.options) - set(RUN_OPTIONS) if isinstance(found, StrategyEntry) else set()
+    if unknown:
+        what = f"takes {sorted(unknown)[0]!r}, and the options of strategies are {', '.join(RUN_OPTIONS)}"
+        raise _broken(kind, point, what, record.__name__)
     return found
 
 

@@ -142,11 +142,11 @@ def _of_point(runs: Sequence[_Traced], name: str | None) -> list[_Traced]:
 
 def _of_run(runs: Sequence[_Traced], number: int | None) -> _Traced:
     """The run with this number, or the median one of those that are finished, or the last."""
-    from paceline.analyze.study.middle_run import middle_run
+    from paceline.analyze.study.median_run import median_result
 
     if number is None:
-        middle = middle_run([run.result for run in runs if run.result is not None])
-        return next((run for run in runs if middle is not None and run.number == middle.run), runs[-1])
+        median = median_result([run.result for run in runs if run.result is not None])
+        return next((run for run in runs if median is not None and run.number == median.run), runs[-1])
     found = next((run for run in runs if run.number == number), None)
     if found is None:
         raise RequestError(

@@ -96,8 +96,12 @@ class StudyProgress:
                 self._end(event, "STOP", event.reason)
 
     def _begin(self, event: StudyStarted) -> None:
+        from paceline.report.wording.choices import choice_lines
+
         self.total, self.finished, self._vary = event.total, event.finished, event.study.vary
         self._study = StudyFolder(event.folder)
+        for line in choice_lines((point_label(point, self._vary), point.chosen) for point in event.points):
+            self._console.fact("Chosen", line)
         for index, text in enumerate(dict.fromkeys(event.placements)):
             self._console.fact("" if index else "Placement", text)
         for index, left_out in enumerate(event.not_run):

@@ -31,7 +31,7 @@ def report(
         float | None, Parameter(help="The validation accuracy that times are asked for: a fraction, such as 0.98.")
     ] = None,
     margin: Annotated[
-        float | None, Parameter(help="Points of accuracy within which two are called equal: 0.5 unless told.")
+        float | None, Parameter(help="Accuracies closer than this are called equal: a fraction, 0.005 by default.")
     ] = None,
     format: Annotated[
         str,
@@ -76,13 +76,13 @@ def report(
             right="It is an accuracy as a fraction, above 0 and below 1.",
             next=f"Say, for example: paceline report {folder} --target 0.98",
         )
-    if margin is not None and not 0 < margin <= 100:
+    if margin is not None and not 0 < margin < 1:
         raise RequestError(
-            f"A margin of {margin:g} points calls nothing equal, or everything.",
-            right="It is a number of points of accuracy, above 0 and up to 100.",
-            next=f"Say, for example: paceline report {folder} --margin 0.5",
+            f"A margin of {margin:g} calls nothing equal, or everything.",
+            right="It is a difference of accuracies as a fraction, above 0 and below 1: 0.005 is half a point.",
+            next=f"Say, for example: paceline report {folder} --margin 0.005",
         )
-    found = open_results(folder.expanduser(), target=target, margin=None if margin is None else margin / 100)
+    found = open_results(folder.expanduser(), target=target, margin=margin)
     files = write_paper(found, formats, kinds, width_mm)
     console = Console.standard()
     if kinds and not any(path.parent.name == "figures" for path in files):

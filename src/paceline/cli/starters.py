@@ -13,11 +13,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from paceline import catalog
+from paceline.errors import RequestError
 
 ANSWER_S = 3.0
 """For all programs together: they are asked at the same time."""
@@ -91,21 +92,32 @@ def starters(mpiexec: str = "mpiexec", answer_s: float = ANSWER_S) -> list[Start
     answers = {name: one.answer(deadline) for name, one in asked.items()}
     there = {name: one.there for name, one in asked.items()}
     judges: dict[str, Callable[[], tuple[bool, str]]] = {
-        "local": lambda: (True, "processes of this machine"),
-        "torchrun": _torchrun,
-        "mpi": lambda: _mpi(answers, there, mpiexec),
-        "slurm": lambda: _slurm(answers, there),
-        "pbs": lambda: _pbs(there),
+        "torch": _torch,
+        "mpiexec": lambda: _mpi(answers, there, mpiexec),
+        "sinfo": lambda: _slurm(answers, there),
+        "qstat": lambda: _pbs(there),
         "ray": _ray,
     }
-    found_out = []
+    return [Starter(name=name, works=works, text=text) for name, works, text in _judged(judges)]
+
+
+def _judged(judges: Mapping[str, Callable[[], tuple[bool, str]]]) -> Iterator[tuple[str, bool, str]]:
+    """Every launcher with whether it works; one of another package by the program that it names, if any."""
     for name in catalog.names("launcher"):
-        works, text = judges[name]() if name in judges else (True, catalog.description("launcher", name))
-        found_out.append(Starter(name=name, works=works, text=text))
-    return found_out
+        try:
+            entry = catalog.launcher(name)
+        except RequestError as error:
+            yield name, False, error.what
+            continue
+        asked = entry.doctor_asks
+        if asked in judges:
+            yield name, *judges[asked]()
+        else:
+            works = not asked or found(asked) is not None
+            yield name, works, entry.text if works else f"needs {asked}"
 
 
-def _torchrun() -> tuple[bool, str]:
+def _torch() -> tuple[bool, str]:
     version = _version("torch")
     return (True, f"of torch {version}") if version else (False, "needs torch")
 

@@ -171,20 +171,7 @@ def open_study(loaded: LoadedStudy, folder: Path, console: Console) -> None:
     console.fact("Study", f"{study.title or study.name}{f': {study.question}' if study.question else ''}")
     if sized := size_text(study):
         console.fact("Size", sized[0].upper() + sized[1:] + ".")
-    for line in _chosen(study):
-        console.fact("Chosen", line)
     console.fact("Folder", str(folder))
-
-
-def _chosen(study: Study) -> tuple[str, ...]:
-    """What the recipes choose for the points that are run, and why."""
-    from paceline.records.choices import choice_lines
-    from paceline.records.study import point_label
-    from paceline.studies.expand import expand
-    from paceline.studies.fits import held_by_cores
-
-    points = held_by_cores(study, expand(study, data_digest="", model_digest=""))
-    return choice_lines((point_label(point, study.vary), point.chosen) for point in points)
 
 
 def interrupted(verb: str, folder: Path, progress: StudyProgress, console: Console) -> int:
@@ -203,13 +190,17 @@ def interrupted(verb: str, folder: Path, progress: StudyProgress, console: Conso
 def _show_preview(loaded: LoadedStudy, folder: Path, console: Console, budget: float | None, *, as_json: bool) -> int:
     """Print what would be run; nothing is fetched or written, and no rank is started."""
     from paceline.records.codec import plain
+    from paceline.report.wording.choices import choice_lines, choice_object
     from paceline.studies.preview import preview
 
     shown = preview(loaded, folder)
     if as_json:
-        console.json({"study": loaded.study.name, "folder": str(folder), "preview": plain(shown)})
+        points = [{**plain(point), "chosen": [*map(choice_object, point.chosen)]} for point in shown.points]
+        console.json({"study": loaded.study.name, "folder": str(folder), "preview": plain(shown) | {"points": points}})
         return 0
     open_study(loaded, folder, console)
+    for line in choice_lines((point.label, point.chosen) for point in shown.points):
+        console.fact("Chosen", line)
     console.result(_preview_text(shown, budget))
     scripts = {point.label: point.script for point in shown.points if point.script}
     for label, script in list(scripts.items())[:_MAX_SCRIPTS]:

@@ -1,18 +1,21 @@
-"""What the recipes of a study's points chose, as lines: said once where it is the same everywhere."""
+"""What a recipe chose for a point: the setting, its value, and the reason as a code with the values it rests on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+HIGHEST_LR = "highest_lr"
+"""The path of the one choice that is no setting: the highest learning rate, which follows from the others."""
 
 
-def choice_lines(points: Iterable[tuple[str, tuple[str, ...]]]) -> tuple[str, ...]:
-    """Labels of points with their choices -> a line for each choice, naming its points where it is not that of all."""
-    labels: dict[str, list[str]] = {}
-    num_points = 0
-    for label, choices in points:
-        num_points += 1
-        for choice in choices:
-            labels.setdefault(choice, []).append(label)
-    return tuple(
-        choice if len(where) == num_points else f"{choice} ({'; '.join(where)})" for choice, where in labels.items()
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One value that a recipe chose."""
+
+    path: str
+    """Of the setting, such as train.lr_rule."""
+    value: str | int | float
+    reason: str
+    """A code, such as usual-batch; report/wording/choices.py has its sentence."""
+    facts: dict[str, str | int | float] = field(default_factory=dict)
+    """The values that the reason's sentence shows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from paceline.records.anatomy import Anatomy, Efficiencies
 from paceline.records.finding import Finding
@@ -11,6 +12,10 @@ from paceline.records.learning import Learning, Lesson
 from paceline.records.published import Beside
 from paceline.records.run import CachedFeatures, Epoch, Machine
 from paceline.records.study import Point, Study
+
+if TYPE_CHECKING:
+    from paceline.records.counters import CpuTimes
+    from paceline.records.picture import Picture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +80,16 @@ class PhaseResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """What a report draws of a point's median run."""
+
+    picture: Picture | None
+    """None on a GPU, where the host's spans show when work was queued, not when it ran."""
+    cpu: CpuTimes | None
+    """None where nothing was counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PointResult:
     """One row of the results table. A figure that was not measured is None."""
 
@@ -118,6 +133,8 @@ class PointResult:
     """Fraction of those epochs in which a rank communicated and computed nothing."""
     anatomy: Anatomy | None = None
     """What the traces of the median run show."""
+    view: RunView | None = field(default=None, compare=False, repr=False)
+    """What is drawn of it; arrays, which no comparison of results is about."""
     efficiencies: Efficiencies | None = None
     """The efficiency tree of its timed epochs, against the baseline."""
     read_bytes: int | None = None

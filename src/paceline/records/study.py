@@ -15,6 +15,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
 
 from paceline import catalog
+from paceline.records.choices import Choice
 from paceline.records.settings import (
     AugmentSettings,
     DataSettings,
@@ -76,8 +77,15 @@ class Study:
     """Where there is one, it brings its own data, model and training: the sections for these mean nothing."""
 
 
+class _Named:
+    """Room for a point's name, which is computed once: no field, so that records, copies and equality leave it out."""
+
+    __slots__ = ("_point_id",)
+    _point_id: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class Point(_Named):
     """One configuration: all that decides what a run computes and how fast."""
 
     data: DataSettings
@@ -106,8 +114,8 @@ class Point:
     script: ScriptSettings | None = None
     script_digest: str = ""
     """SHA-256 of the script's file; empty where there is none."""
-    chosen: tuple[str, ...] = ()
-    """What its recipe chose and why, in words: `train` has it already, so it is no part of the point's name."""
+    chosen: tuple[Choice, ...] = ()
+    """What its recipe chose and why: `train` and `finetune` have it already, so it is no part of the point's name."""
 
     @property
     def servers(self) -> int:
@@ -134,6 +142,13 @@ class Point:
     @property
     def point_id(self) -> str:
         """A readable name that changes with any setting: `2-ranks-ddp-1f0c9a77e2`."""
+        try:
+            return self._point_id
+        except AttributeError:
+            object.__setattr__(self, "_point_id", self._computed_id())
+            return self._point_id
+
+    def _computed_id(self) -> str:
         data = replace(self.data, dataset=_file_name(self.data.dataset))
         model = replace(self.model, name=_file_name(self.model.name), options=_portable_options(self.model))
         script = self.script and replace(self.script, path=_file_name(self.script.path))

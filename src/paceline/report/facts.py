@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from paceline import catalog
-from paceline.records.choices import choice_lines
 from paceline.records.given import Given, Link
 from paceline.records.results import Interval, StudyResults
 from paceline.records.run import Machine
@@ -15,6 +14,7 @@ from paceline.records.study import Study
 from paceline.report.choice import is_scaled, is_script, is_weak, shared_epoch
 from paceline.report.settings import study_settings
 from paceline.report.tables import parameters_text, shared_epoch_note
+from paceline.report.wording.choices import choice_lines
 from paceline.report.words import finished_runs
 from paceline.units import bytes_text, counted, duration_text, percent_text
 

@@ -12,6 +12,7 @@ from paceline.records.trace import LEDGER_KINDS
 from paceline.report.learning_words import called
 from paceline.report.published_rows import published_object
 from paceline.report.settings import point_settings
+from paceline.report.wording.choices import choice_object
 from paceline.units import finite
 
 
@@ -50,7 +51,7 @@ def _point(result: PointResult) -> dict[str, Any]:
         "launcher": point.launcher,
         "strategy": point.strategy,
         "settings": point_settings(point),
-        "chosen": list(point.chosen),
+        "chosen": [choice_object(choice) for choice in point.chosen],
         "runs": result.runs,
         "epoch_s": _figure(result.epoch_s),
         "total_s": _figure(result.total_s),

@@ -28,6 +28,8 @@ from paceline.studies.estimates import S_PER_H, Estimates, paid
 from paceline.units import number_text
 
 _COLUMNS = ("launched_at", "attempt", "ranks", "wall_s")
+_ROUNDING = 1e-12
+"""Relative error of hours that were made of seconds: a run that fits the budget exactly is not refused for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,7 @@ class Budget:
         if self._limit_h is None:
             return None
         next_h = (self._estimates.rank_s(point) or 0.0) / S_PER_H
-        if self.spent_h < self._limit_h and self.spent_h + next_h <= self._limit_h:
+        if self.spent_h < self._limit_h and self.spent_h + next_h <= self._limit_h * (1 + _ROUNDING):
             return None
         about = f", and the next run would take about {number_text(next_h)} more" if next_h else ""
         return f"the budget is {self._limit_h:g} rank-hours, {number_text(self.spent_h)} are spent{about}"

@@ -123,8 +123,6 @@ class _Runner:
         self._pace = Pace(self._estimates)
         self._budget = Budget(budget_h, job.folder, self._estimates)
         self._failures: dict[str, str] = {}
-        self._ids = {id(point): point.point_id for point in job.points}
-        """Hashed once: they are asked for at every step of a run."""
 
     def execution(self) -> Execution:
         """Run everything that is not finished."""
@@ -247,7 +245,7 @@ class _Runner:
 
     def _show(self, run: Run, index: int, progress: Progress) -> None:
         self._pace.waiting(progress)
-        pending = [other for other in self._job.runs[index:] if self._ids[id(other.point)] not in self._failures]
+        pending = [other for other in self._job.runs[index:] if other.point.point_id not in self._failures]
         self._job.events(
             RunProgress(
                 run=run,

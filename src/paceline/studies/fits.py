@@ -41,12 +41,6 @@ def held(
     return kept, tuple(not_run(study, p, reason) for p, reason in zip(points, reasons, strict=True) if reason)
 
 
-def held_by_cores(study: Study, points: Sequence[Point]) -> list[Point]:
-    """The points that cores and hosts at hand can hold, whatever a launcher will say to them; without fits, all."""
-    cores = _cores()
-    return [point for point in points if study.fits != MACHINE or not beyond(study, point, cores)]
-
-
 def _cores() -> int:
     return machine.usable_count(len(machine.processors()), machine.cgroup_limits().cpus)
 

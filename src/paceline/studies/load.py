@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pydantic
@@ -62,27 +63,38 @@ class ShippedStudy:
 
 
 def load_study(
-    source: str | Path, overrides: Mapping[str, str] | Sequence[str] = (), *, size: str | None = None
+    source: str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    values: Mapping[str, object] = MappingProxyType({}),
+    size: str | None = None,
 ) -> LoadedStudy:
     """The study of a file or shipped name, with `section.key=value` overrides; StudyFileError where it is wrong.
 
-    `size` is small or full, of a file that has both; small, or what the file says, where None.
+    `values` are overrides by path that are not text; they win. `size` is small or full, of a file that has both;
+    small, or what the file says, where None.
     """
     path = study_path(source)
-    return _loaded(study_tables(path), overrides, path, name=str(source), command=f"paceline study {source}", size=size)
+    command = f"paceline study {source}"
+    return _loaded(study_tables(path), overrides, values, path, name=str(source), command=command, size=size)
 
 
 def load_script(
-    script: str | Path, arguments: Sequence[str] = (), overrides: Mapping[str, str] | Sequence[str] = ()
+    script: str | Path,
+    arguments: Sequence[str] = (),
+    overrides: Sequence[str] = (),
+    *,
+    values: Mapping[str, object] = MappingProxyType({}),
 ) -> LoadedStudy:
     """The study of a script alone, named after it; RequestError where it is no script, or an override is wrong."""
     tables, path = scripts.script_tables(script, arguments), Path(script)
-    return _loaded(tables, overrides, path, name=path.name, command=f"paceline study --script {path}")
+    return _loaded(tables, overrides, values, path, name=path.name, command=f"paceline study --script {path}")
 
 
 def _loaded(
     tables: Tables,
-    overrides: Mapping[str, str] | Sequence[str],
+    overrides: Sequence[str],
+    given: Mapping[str, object],
     path: Path,
     *,
     name: str,
@@ -91,7 +103,7 @@ def _loaded(
 ) -> LoadedStudy:
     """The study of these tables; `command` is what would check them again."""
     base = path.parent.absolute()
-    values, wrong = parsed(overrides)
+    values, wrong = parsed(overrides, given)
     at_size = sized(tables, size, values)
     tables = _with_site(replaced(at_size.tables, values))
     study, mistyped = _typed(tables, base)
@@ -99,7 +111,7 @@ def _loaded(
     wrong += [*at_size.problems, *mistyped, *scripts.untaken(tables)]
     wrong += _further(list(checks.problems(study, base)), wrong)
     if wrong:
-        raise _mistakes(f"{name} with its overrides" if overrides else name, command, wrong)
+        raise _mistakes(f"{name} with its overrides" if overrides or given else name, command, wrong)
     study = replace(_with_scaling(study), full=at_size.full)
     return LoadedStudy(study=study, base=base, source=path.absolute())
 

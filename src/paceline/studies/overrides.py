@@ -2,7 +2,8 @@
 
 The value is read as TOML; where that fails, or where the key takes text, it is taken as it stands,
 so that `run.strategy=flat` needs no quotes. A list may be given without brackets wherever no value
-can have a comma in it: `run.ranks=1,2`, `run.strategy=ddp,flat`.
+can have a comma in it: `run.ranks=1,2`, `run.strategy=ddp,flat`. Values that options and Python give
+are values already.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from paceline.studies.keys import (
     Problem,
     home,
     open_section,
+    shown,
     unknown_key,
     unknown_section,
 )
@@ -59,27 +61,44 @@ def rivals(path: str) -> list[str]:
     return [other for pair in _RIVALS if path in pair for other in pair if other != path]
 
 
-def parsed(overrides: Mapping[str, str] | Sequence[str]) -> tuple[dict[str, object], list[Problem]]:
-    """path -> value of every override that names a key, and a problem for every other."""
-    if isinstance(overrides, Mapping):
-        overrides = [f"{path}={text}" for path, text in overrides.items()]
+def parsed(overrides: Sequence[str], given: Mapping[str, object]) -> tuple[dict[str, object], list[Problem]]:
+    """path -> value of every override that names a key, and a problem for every other.
+
+    `overrides` are texts such as `train.lr=0.01`; `given` are values, which win over them.
+    """
     values: dict[str, object] = {}
     problems: list[Problem] = []
     for override in overrides:
-        path, equals, text = override.partition("=")
-        path = path.strip()
-        section, dot, key = path.partition(".")
+        path, equals, text = (part.strip() for part in override.partition("="))
         if not equals or not path:
             problems.append(Problem((override,), f"--set {override}: must be section.key=value, e.g. train.lr=0.01."))
-        elif not dot:
-            meant = home(path)
-            hint = f"Did you mean {meant}={text}?" if meant else "It has to begin with a section, e.g. train.lr=0.01."
-            problems.append(Problem((path, meant or path), f"--set {override}: no section is named. {hint}"))
-        elif (problem := misnamed(section, key)) is not None:
+        elif (problem := _wrong_path(path, text)) is not None:
             problems.append(problem)
         else:
-            values[path] = _value(section, key, text.strip())
+            values[path] = _value(path, text)
+    for path, value in given.items():
+        if (problem := _wrong_path(path, shown(value))) is not None:
+            problems.append(problem)
+        else:
+            values[path] = _located(path, _plain(value))
     return values, problems
+
+
+def _plain(value: object) -> object:
+    """A Python value as a study file would have it: sequences are lists, paths are text."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _wrong_path(path: str, text: str) -> Problem | None:
+    """What is wrong with the path of an override; None where it names a setting."""
+    section, dot, key = path.partition(".")
+    if dot:
+        return misnamed(section, key)
+    meant = home(path)
+    hint = f"Did you mean {meant}={text}?" if meant else "It has to begin with a section, e.g. train.lr=0.01."
+    return Problem((path, meant or path), f"--set {path}={text}: no section is named. {hint}")
 
 
 def misnamed(section: str, key: str) -> Problem | None:
@@ -89,15 +108,22 @@ def misnamed(section: str, key: str) -> Problem | None:
     return None if key in KEYS[section] or open_section(section) else unknown_key(section, key)
 
 
-def _value(section: str, key: str, text: str) -> object:
-    kind, path = KEYS[section].get(key), f"{section}.{key}"
+def _value(path: str, text: str) -> object:
+    section, key = path.split(".", 1)
+    kind = KEYS[section].get(key)
     if kind == NUMBERS and not text.startswith("["):
         return toml_or_text(f"[{text}]")
     value = _single(kind, text)
     if value == text and "," in text and _is_list(path, text):
         value = [_single(kind, item.strip()) for item in text.split(",")]
+    return _located(path, value)
+
+
+def _located(path: str, value: object) -> object:
+    """A value, or a list of them, in which files are named from where the command is given."""
     if isinstance(value, list):
-        return [_from_here(section, key, item) if isinstance(item, str) else item for item in value]
+        return [_located(path, item) for item in value]
+    section, key = path.split(".", 1)
     return _from_here(section, key, value) if isinstance(value, str) else value
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from paceline.data.cache import Dataset
 from paceline.errors import DataError
 from paceline.launch.base import Launcher
+from paceline.records.choices import Choice
 from paceline.records.folder import StudyFolder
 from paceline.records.results import NotRun
 from paceline.records.run import RunResult
@@ -62,7 +63,7 @@ class PreviewedPoint:
     """Estimated rank-hours of the runs that are left; None where nothing is known yet."""
     script: str | None
     """The job script of its first run, where the launcher hands one to a scheduler."""
-    chosen: tuple[str, ...] = ()
+    chosen: tuple[Choice, ...] = ()
     """What its recipe chose and why."""
     parameters: int | None = None
     """Of its model; None where it was not built: of a script, or before the data set is in the cache."""

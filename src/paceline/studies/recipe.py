@@ -9,8 +9,8 @@
     as-published    what the reports did: lr × ranks, Keras's initialisers, and what Keras's optimizers have by default
 
 A recipe never changes what the study says: a setting has been said where it is varied, stands in the study file or is
-overridden, at its default, too. Pure: the point that comes of it has the settings that are run, and the reasons in
-words.
+overridden, at its default, too. Pure: the point that comes of it has the settings that are run, and a `Choice` for
+each that the recipe chose.
 
 Sources: Goyal et al. 2017 held accuracy up to 8,192 with the linear rule, five of ninety epochs of warm-up and SGD;
 You et al. 2020 no longer reached their target with tuned AdamW at 16,384 and did with LAMB up to 32,768; Malladi et
@@ -24,10 +24,10 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from paceline import catalog
+from paceline.records.choices import HIGHEST_LR, Choice
 from paceline.records.rates import rule_factor
 from paceline.records.settings import FinetuneSettings, TrainSettings
 from paceline.records.study import Point, Study
-from paceline.units import counted
 
 RECIPES = ("", "scale", "as-published")
 RULES = ("none", "linear", "sqrt", "adascale")
@@ -37,6 +37,8 @@ USUAL_BATCH = 128
 """What a learning rate is meant for where nobody says: most published ones are for 32 to 256."""
 LARGEST_BATCH = 8192
 """Up to which rules for the learning rate alone were seen to hold."""
+LAMB_WEIGHT_DECAY = 0.01
+"""What LAMB has where the study leaves the weight decay open, as in train/optim/lamb.py."""
 _WARM_UP_SHARE, _WARM_UP_MOST = 0.1, 5.0
 
 MAY_CHOOSE = tuple(f"train.{key}" for key in ("optimizer", "lr_rule", "warmup_epochs", "schedule", "initialiser"))
@@ -52,42 +54,42 @@ def followed(point: Point, said: Collection[str] = ()) -> Point:
     """The point with the settings that its recipe and its rule for epochs make; those in `said` are left alone."""
     if point.script is not None:
         return point
-    train, reasons = resolved(
+    train, choices = resolved(
         point.train, batch_global=point.batch_global, ranks=point.ranks, servers=point.servers > 0, said=said
     )
     finetune, others = _second_phase(point.finetune, train)
-    return replace(point, train=train, finetune=finetune, chosen=(*reasons, *others))
+    return replace(point, train=train, finetune=finetune, chosen=(*choices, *others))
 
 
 def resolved(
     train: TrainSettings, *, batch_global: int, ranks: int, servers: bool = False, said: Collection[str] = ()
-) -> tuple[TrainSettings, tuple[str, ...]]:
-    """The settings that are run, and a sentence about each that was chosen; those in `said` are left as they are."""
+) -> tuple[TrainSettings, tuple[Choice, ...]]:
+    """The settings that are run, and what was chosen of them; those in `said` are left as they are."""
     chosen = _Choices(train, said)
     if train.epochs_rule == "divide-by-ranks" and train.epochs is not None:
-        epochs, by = math.ceil(train.epochs / ranks), counted(ranks, "rank")
-        chosen.take("epochs", epochs, f"{train.epochs} ÷ {by}, rounded up, as train.epochs_rule says")
+        epochs = math.ceil(train.epochs / ranks)
+        chosen.take("epochs", epochs, "epochs-divided-by-ranks", epochs=train.epochs, ranks=ranks)
     if train.recipe == "scale":
         _scale(chosen, batch_global, ranks, servers=servers)
     elif train.recipe == "as-published":
         _as_published(chosen, batch_global, ranks)
-    if train.recipe and chosen.reasons:
-        chosen.reasons.append(_peak(chosen.train, batch_global, ranks))
-    return chosen.train, tuple(chosen.reasons)
+    if train.recipe and chosen.choices:
+        chosen.choices.append(_highest_lr(chosen.train, batch_global, ranks))
+    return chosen.train, tuple(chosen.choices)
 
 
 class _Choices:
-    """Settings on their way, and what is said about each change."""
+    """Settings on their way, and what was chosen of them so far."""
 
     def __init__(self, train: TrainSettings, said: Collection[str]) -> None:
         self.train = train
         self._said = said
-        self.reasons: list[str] = []
+        self.choices: list[Choice] = []
 
-    def take(self, key: str, value: str | float | int, reason: str) -> None:
+    def take(self, key: str, value: str | float | int, reason: str, **facts: str | float | int) -> None:
         if value != getattr(self.train, key):
             self.train = replace(self.train, **{key: value})
-            self.reasons.append(_reason(f"train.{key}", value, reason))
+            self.choices.append(Choice(path=f"train.{key}", value=value, reason=reason, facts=facts))
 
     def unsaid(self, key: str) -> bool:
         return f"train.{key}" not in self._said and getattr(self.train, key) == getattr(TrainSettings(), key)
@@ -96,20 +98,17 @@ class _Choices:
 def _scale(chosen: _Choices, batch_global: int, ranks: int, *, servers: bool) -> None:
     # Servers hold parts of layers, and LAMB steps whole ones.
     if chosen.unsaid("optimizer") and batch_global > LARGEST_BATCH and not servers:
-        why = f"above a batch of {LARGEST_BATCH:,} LAMB was seen to hold what Adam loses (You et al. 2020)"
-        decay = "; its own weight decay, 0.01, comes with it" if chosen.train.weight_decay is None else ""
-        chosen.take("optimizer", "lamb", why + decay)
+        decay = {"weight_decay": LAMB_WEIGHT_DECAY} if chosen.train.weight_decay is None else {}
+        chosen.take("optimizer", "lamb", "large-batch", largest_batch=LARGEST_BATCH, **decay)
     if chosen.unsaid("lr_rule"):
-        by_sum = not catalog.optimizer(chosen.train.optimizer).adaptive
-        why = "steps grow with the samples they stand for (Goyal et al. 2017)"
-        adaptive = "an adaptive optimizer's noise falls with the root of the batch (Malladi et al. 2022)"
-        chosen.take("lr_rule", "linear" if by_sum else "sqrt", why if by_sum else adaptive)
+        if catalog.optimizer(chosen.train.optimizer).adaptive:
+            chosen.take("lr_rule", "sqrt", "noise-falls-with-root-of-batch")
+        else:
+            chosen.take("lr_rule", "linear", "steps-grow-with-samples")
     if chosen.unsaid("lr_batch") and chosen.train.batch_per_rank is None and chosen.train.lr_rule != "none":
-        chosen.take("lr_batch", USUAL_BATCH, f"lr is taken for one that is meant for a batch of {USUAL_BATCH}")
+        chosen.take("lr_batch", USUAL_BATCH, "usual-batch", batch=USUAL_BATCH)
     if chosen.unsaid("schedule"):
-        chosen.take(
-            "schedule", "cosine", "a rate that ends near 0 averages out what a high one leaves (He et al. 2019)"
-        )
+        chosen.take("schedule", "cosine", "rate-ends-near-zero")
     if chosen.unsaid("warmup_epochs"):
         _warm_up(chosen, batch_global, ranks)
 
@@ -120,39 +119,37 @@ def _warm_up(chosen: _Choices, batch_global: int, ranks: int) -> None:
     if not rises or train.schedule == "one-cycle" or train.epochs is None:
         return
     epochs = min(_WARM_UP_SHARE * train.epochs, _WARM_UP_MOST)
-    text = f"a tenth of the epochs, {_WARM_UP_MOST:g} at most, because early steps at a high rate go astray"
-    chosen.take("warmup_epochs", round(epochs, 6), f"{text} (Goyal et al. 2017)")
+    chosen.take("warmup_epochs", round(epochs, 6), "warm-up-of-high-rate", most_epochs=_WARM_UP_MOST)
 
 
-def _peak(train: TrainSettings, batch_global: int, ranks: int) -> str:
+def _highest_lr(train: TrainSettings, batch_global: int, ranks: int) -> Choice:
     factor = rule_factor(train, batch_global=batch_global, ranks=ranks)
-    return f"highest learning rate {train.lr * factor:.4g}: train.lr = {train.lr:g} × {factor:.4g}"
+    facts: dict[str, str | int | float] = {"lr": train.lr, "factor": factor}
+    return Choice(path=HIGHEST_LR, value=train.lr * factor, reason="rate-times-factor", facts=facts)
 
 
 def _as_published(chosen: _Choices, batch_global: int, ranks: int) -> None:
     if chosen.unsaid("lr_rule"):
-        chosen.take("lr_rule", "linear", f"lr × {counted(ranks, 'rank')}, as the reports did")
+        chosen.take("lr_rule", "linear", "rate-times-ranks", ranks=ranks)
         if chosen.unsaid("lr_batch") and chosen.train.batch_per_rank is None:
             share = batch_global // ranks if batch_global % ranks == 0 else batch_global / ranks
-            chosen.take("lr_batch", share, "one rank's share of the batch, which lr is for")
+            chosen.take("lr_batch", share, "batch-of-one-rank")
     if chosen.unsaid("initialiser"):
-        chosen.take("initialiser", "keras", "the reports trained with Keras, whose kernels start larger than PyTorch's")
+        chosen.take("initialiser", "keras", "keras-initialiser")
     for key, value in catalog.optimizer(chosen.train.optimizer).keras_defaults.items():
         if chosen.unsaid(key):
-            chosen.take(key, value, f"Keras's own for {chosen.train.optimizer}")
+            chosen.take(key, value, "keras-default", optimizer=chosen.train.optimizer)
 
 
-def _second_phase(finetune: FinetuneSettings, train: TrainSettings) -> tuple[FinetuneSettings, tuple[str, ...]]:
-    """The same for an optimizer that the second phase has for itself; one of both phases is as the first has it."""
+def _second_phase(finetune: FinetuneSettings, train: TrainSettings) -> tuple[FinetuneSettings, tuple[Choice, ...]]:
+    """The second phase with Keras's defaults for an optimizer of its own; one of both phases is as the first has it."""
     optimizer = finetune.optimizer
     if train.recipe != "as-published" or not finetune.epochs or optimizer in ("", train.optimizer):
         return finetune, ()
     keras = catalog.optimizer(optimizer).keras_defaults
     taken = {key: value for key, value in keras.items() if getattr(finetune, key) is None}
-    reasons = (_reason(f"finetune.{key}", value, f"Keras's own for {optimizer}") for key, value in taken.items())
-    return replace(finetune, **taken), tuple(reasons)
-
-
-def _reason(path: str, value: str | float | int, reason: str) -> str:
-    shown = f"{value:.4g}" if isinstance(value, float) else value
-    return f"{path} = {shown}: {reason}"
+    choices = (
+        Choice(path=f"finetune.{key}", value=value, reason="keras-default", facts={"optimizer": optimizer})
+        for key, value in taken.items()
+    )
+    return replace(finetune, **taken), tuple(choices)

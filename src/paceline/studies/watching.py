@@ -91,9 +91,8 @@ class StudyWatcher:
             raise no_study(self._place.path, error) from error
         self._identity, self._known = identity, known
         runs = schedule(known.points, known.study.run.repeats)
-        ids = {id(point): point.point_id for point in known.points}  # hashed once each
-        self._labels = {ids[id(point)]: point_label(point, known.study.vary) for point in known.points}
-        self._open: dict[Key, Run] = {(ids[id(run.point)], run.number): run for run in runs}
+        self._labels = {point.point_id: point_label(point, known.study.vary) for point in known.points}
+        self._open: dict[Key, Run] = {(run.point.point_id, run.number): run for run in runs}
         self._unread: dict[Key, Run] = {
             key: run for key, run in self._open.items() if self._folder(key).result.exists()
         }

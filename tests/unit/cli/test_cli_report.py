@@ -61,7 +61,7 @@ def test_a_margin_decides_what_is_equal(learned: str, capsys: pytest.CaptureFixt
     """Test accuracies differ by one point, in every repeat the same."""
     (usual,) = json_of(capsys, learned)["learning"]["checks"]
     assert (usual["called"], usual["margin"]) == ("different", 0.005)
-    (wide,) = json_of(capsys, learned, "--margin", "2")["learning"]["checks"]
+    (wide,) = json_of(capsys, learned, "--margin", "0.02")["learning"]["checks"]
     assert (wide["called"], wide["margin"]) == ("different, within the margin", 0.02)
 
 
@@ -70,7 +70,9 @@ def test_a_finished_run_knows_its_classes(learned: str) -> None:
     assert results and all(json.loads(path.read_text())["classes"] == 10 for path in results)
 
 
-@pytest.mark.parametrize("words", [["--target", "98"], ["--target", "0"], ["--margin", "0"], ["--margin", "nan"]])
+@pytest.mark.parametrize(
+    "words", [["--target", "98"], ["--target", "0"], ["--margin", "0"], ["--margin", "2"], ["--margin", "nan"]]
+)
 def test_what_makes_no_sense_is_refused(learned: str, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", learned, *words]) == 2
     said = capsys.readouterr().err

@@ -47,7 +47,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def use(monkeypatch: pytest.MonkeyPatch, launcher: str) -> None:
     """Have the ranks that `local` would start made up by another launcher."""
-    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", (launcher, ""))
+    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", catalog.LauncherEntry(at=launcher))
 
 
 @pytest.mark.parametrize(

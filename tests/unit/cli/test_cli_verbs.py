@@ -36,6 +36,11 @@ def json_of(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> d
     return json.loads(capsys.readouterr().out)
 
 
+def launch_with(monkeypatch: pytest.MonkeyPatch, at: str) -> None:
+    """Let another class be the launcher local."""
+    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", catalog.LauncherEntry(at=at))
+
+
 def test_a_finished_study_is_only_reported(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["study", "instant.toml", "--out", "study"]) == 0
     out, err = capsys.readouterr()
@@ -80,7 +85,7 @@ def test_failed_runs_end_a_study_with_1(
     finished_study(place / "study", place / "cache", fails_at=2)
     assert main(["report", "study"]) == 0
     assert "Rank 0 of 2 died" in capsys.readouterr().out
-    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", ("finished_study:FailingLauncher", ""))
+    launch_with(monkeypatch, "finished_study:FailingLauncher")
     assert main(["study", "instant.toml", "--out", "study", "--json"]) == 1
     out, err = capsys.readouterr()
     assert "[FAIL] (2/6) 2 ranks, run 1: Rank 0 of 2 died.\n       Look at its log." in err
@@ -91,12 +96,12 @@ def test_an_interrupted_study_says_what_is_kept_and_how_to_go_on(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place / "instant.toml").write_text(STUDY)
-    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", ("finished_study:InterruptedLauncher", ""))
+    launch_with(monkeypatch, "finished_study:InterruptedLauncher")
     assert main(["study", "instant.toml", "--out", "my study"]) == 130
     out, err = capsys.readouterr()
     line = err.splitlines()[-1]
     assert out == "" and line.startswith("Interrupted: 1 of 6 runs are kept. Go on with: paceline study ")
-    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", ("finished_study:InstantLauncher", ""))
+    launch_with(monkeypatch, "finished_study:InstantLauncher")
     assert main(shlex.split(line.partition("paceline ")[2])) == 0
     assert "1 of 6 runs are finished from before" in capsys.readouterr().err
 
@@ -105,7 +110,7 @@ def test_train_is_one_run_of_one_point(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place / "instant.toml").write_text(STUDY)
-    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", ("finished_study:InstantLauncher", ""))
+    launch_with(monkeypatch, "finished_study:InstantLauncher")
     assert main(["train", "instant.toml", "--ranks", "2"]) == 0
     out, err = capsys.readouterr()
     assert "epoch 2: loss 0.500, accuracy 50.0 %, 500 ms, 120 samples/s" in err
@@ -119,7 +124,7 @@ def test_a_resumed_training_says_from_where_and_what_was_found(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place / "instant.toml").write_text(STUDY)
-    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", ("finished_study:ResumedLauncher", ""))
+    launch_with(monkeypatch, "finished_study:ResumedLauncher")
     assert main(["train", "instant.toml"]) == 0
     out = capsys.readouterr().out
     assert (
@@ -136,7 +141,7 @@ def test_a_failed_training_ends_with_1(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place / "instant.toml").write_text(STUDY)
-    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", ("finished_study:FailingLauncher", ""))
+    launch_with(monkeypatch, "finished_study:FailingLauncher")
     assert main(["train", "instant.toml", "--ranks", "2"]) == 1
     out, err = capsys.readouterr()
     assert out == "" and "Rank 0 of 2 died." in err
@@ -147,7 +152,7 @@ def test_what_cannot_run_here_is_refused(
     how: list[str], place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place / "instant.toml").write_text(STUDY)
-    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", ("finished_study:SmallLauncher", ""))
+    launch_with(monkeypatch, "finished_study:SmallLauncher")
     assert main(["study", "instant.toml", *how]) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.endswith("There is no room for 2 ranks.\n1 fits.\nAsk for fewer.\n")
@@ -208,7 +213,7 @@ def test_a_budget_that_is_reached_ends_a_study_with_1(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place / "instant.toml").write_text(STUDY)
-    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", ("finished_study:SlowLauncher", ""))
+    launch_with(monkeypatch, "finished_study:SlowLauncher")
     words = ["study", "instant.toml", "--out", "study", "--budget"]
     stopped = json_of(capsys, *words, "2.5", code=1)
     assert stopped["runs"] == 1 and "2.5 rank-hours, 1.00 are spent" in stopped["stopped"]
@@ -227,7 +232,7 @@ def test_several_strategies_are_one_study_and_train_takes_the_first(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place / "instant.toml").write_text(STUDY + 'strategy = ["flat", "ddp"]\n')
-    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", ("finished_study:InstantLauncher", ""))
+    launch_with(monkeypatch, "finished_study:InstantLauncher")
     assert main(["study", "instant.toml", "--repeats", "1"]) == 0
     assert "[ OK ] (3/3) 2 ranks, ddp, run 1: " in capsys.readouterr().err
     assert json_of(capsys, "train", "instant.toml", "--ranks", "2")["points"][0]["strategy"] == "flat"
@@ -262,7 +267,7 @@ def test_studies_are_those_that_can_be_run(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_models_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    families = [f"{family}:NAME" for family in catalog.FAMILIES["model"]]
+    families = [f"{family}:NAME" for family in catalog.FAMILIES]
     assert [model["name"] for model in json_of(capsys, "models")["models"]] == [*catalog.names("model"), *families]
     assert main(["models"]) == 0
     out = capsys.readouterr().out

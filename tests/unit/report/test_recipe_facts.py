@@ -9,10 +9,13 @@ import pytest
 
 import report_samples
 from paceline.cli.app import main
+from paceline.records.choices import HIGHEST_LR, Choice
 from paceline.report.facts import settings_facts
 from paceline.report.json_view import json_object
+from paceline.report.wording.choices import choice_sentence
 
-COMMON, OWN = "train.schedule = cosine: it falls", "highest learning rate 0.004: train.lr = 0.001 × 4"
+COMMON = Choice(path="train.schedule", value="cosine", reason="rate-ends-near-zero")
+OWN = Choice(path=HIGHEST_LR, value=0.004, reason="rate-times-factor", facts={"lr": 0.001, "factor": 4.0})
 
 
 def test_the_report_says_what_was_chosen_and_where() -> None:
@@ -23,8 +26,11 @@ def test_the_report_says_what_was_chosen_and_where() -> None:
     chosen += [replace(other, point=replace(other.point, chosen=(COMMON,))) for other in rest]
     results = replace(results, points=tuple(chosen))
     lines = [fact.text for fact in settings_facts(results) if fact.label == "chosen by the recipe"]
-    assert lines == [COMMON, f"{OWN} ({first.label})"]
-    assert json_object(results, None)["points"][0]["chosen"] == [COMMON, OWN]
+    assert lines == [choice_sentence(COMMON), f"{choice_sentence(OWN)} ({first.label})"]
+    shown = json_object(results, None)["points"][0]["chosen"]
+    assert [(one["path"], one["value"], one["sentence"]) for one in shown] == [
+        (choice.path, choice.value, choice_sentence(choice)) for choice in (COMMON, OWN)
+    ]
 
 
 def test_a_dry_run_prints_the_choices(

@@ -11,7 +11,7 @@ from paceline.records.results import NotRun
 from paceline.records.settings import LaunchSettings, RunSettings, TrainSettings
 from paceline.records.study import Point, Study
 from paceline.studies.expand import expand
-from paceline.studies.fits import held, held_by_cores
+from paceline.studies.fits import held
 
 STUDY = Study(
     name="s",
@@ -49,13 +49,6 @@ def test_up_to_twice_the_cores_are_run_and_more_are_listed_with_their_reason() -
 
 def test_otherwise_every_point_is_run() -> None:
     assert divided(replace(STUDY, fits="")) == ([1, 2, 4, 5, 8], ())
-
-
-@pytest.mark.parametrize(("fits", "kept"), [("machine", [1, 2, 4]), ("", [1, 2, 4, 5, 8])])
-def test_what_cores_hold_is_known_without_a_launcher(monkeypatch: pytest.MonkeyPatch, fits: str, kept: list) -> None:
-    monkeypatch.setattr("paceline.studies.fits._cores", lambda: 2)
-    study = replace(STUDY, fits=fits)
-    assert [point.ranks for point in held_by_cores(study, expand(study, data_digest="", model_digest=""))] == kept
 
 
 def test_servers_count_and_what_varies_is_named() -> None:

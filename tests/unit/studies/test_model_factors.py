@@ -72,7 +72,7 @@ def test_the_options_of_the_catalog_are_those_of_its_functions() -> None:
     for name in catalog.names("model"):
         parameters = inspect.signature(catalog.load("model", name)).parameters.values()
         own = {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
-        known = catalog.model_options(name)
+        known = catalog.model(name).options
         assert known is not None and {k: list(v) if isinstance(v, tuple) else v for k, v in own.items()} == known
 
 

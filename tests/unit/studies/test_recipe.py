@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from study_help import FakeLauncher, loaded
 from torch import nn
 
-from paceline.records.choices import choice_lines
+from paceline.records.choices import HIGHEST_LR, Choice
 from paceline.records.codec import from_plain, plain, read_record, write_record
 from paceline.records.rates import rule_factor
 from paceline.records.run import Manifest
@@ -65,30 +65,27 @@ def points(study: LoadedStudy):
 )
 def test_what_scale_chooses(said, batch, chosen):
     train = replace(SCALE, batch_global=batch, **said)
-    found, reasons = resolved(train, batch_global=batch, ranks=4)
+    found, choices = resolved(train, batch_global=batch, ranks=4)
     assert found == replace(train, **chosen)
-    assert [reason.split(" = ")[0] for reason in reasons[:-1]] == [f"train.{key}" for key in chosen]
-    assert all(len(reason.split(": ", 1)[1]) > 20 for reason in reasons[:-1]), "a reason for each"
+    assert {choice.path: choice.value for choice in choices[:-1]} == {f"train.{k}": v for k, v in chosen.items()}
 
 
 @pytest.mark.parametrize(
-    ("recipe", "said"),
-    [
-        ("scale", "highest learning rate 0.004: train.lr = 0.001 × 4"),
-        ("as-published", "highest learning rate 0.008: train.lr = 0.001 × 8"),
-    ],
+    ("recipe", "lr", "factor"),
+    [("scale", 0.004, 4.0), ("as-published", 0.008, 8.0)],
 )
-def test_the_rate_that_comes_of_it_is_said(recipe, said):
+def test_the_highest_rate_comes_last(recipe, lr, factor):
     """√(2048 ÷ 128), and eight ranks."""
-    assert resolved(replace(SCALE, recipe=recipe), batch_global=2048, ranks=8)[1][-1] == said
+    highest = resolved(replace(SCALE, recipe=recipe), batch_global=2048, ranks=8)[1][-1]
+    assert (highest.path, highest.value) == (HIGHEST_LR, lr)
+    assert highest.facts == {"lr": 0.001, "factor": factor}
 
 
 def test_lamb_comes_with_a_weight_decay_of_its_own_and_that_is_said():
-    (reason, *_) = resolved(SCALE, batch_global=16384, ranks=4)[1]
-    assert reason.endswith("; its own weight decay, 0.01, comes with it")
-    assert Lamb([nn.Parameter(torch.ones(1))]).defaults["weight_decay"] == 0.01
-    (reason, *_) = resolved(replace(SCALE, weight_decay=0.0), batch_global=16384, ranks=4)[1]
-    assert "decay" not in reason
+    (optimizer, *_) = resolved(SCALE, batch_global=16384, ranks=4)[1]
+    assert optimizer.facts["weight_decay"] == Lamb([nn.Parameter(torch.ones(1))]).defaults["weight_decay"]
+    (optimizer, *_) = resolved(replace(SCALE, weight_decay=0.0), batch_global=16384, ranks=4)[1]
+    assert "weight_decay" not in optimizer.facts
 
 
 def test_with_a_batch_per_rank_the_rate_is_meant_for_one_rank():
@@ -122,11 +119,12 @@ def test_as_published_is_keras_and_the_rate_times_the_ranks(train, chosen):
 
 @pytest.mark.parametrize(("batch", "ranks"), [(10, 4), (1024, 3), (7, 7), (130, 128)])
 def test_as_published_multiplies_with_the_ranks_where_the_batch_does_not_divide_too(batch, ranks):
-    found, reasons = resolved(replace(SCALE, recipe="as-published"), batch_global=batch, ranks=ranks)
+    found, choices = resolved(replace(SCALE, recipe="as-published"), batch_global=batch, ranks=ranks)
     assert rule_factor(found, batch_global=batch, ranks=ranks) == pytest.approx(ranks)
     assert from_plain(TrainSettings, json.loads(json.dumps(plain(found)))) == found, "as a manifest keeps it"
-    assert reasons[0].startswith(f"train.lr_rule = linear: lr × {ranks} ranks")
-    assert reasons[-1].endswith(f"× {ranks}")
+    rule = Choice(path="train.lr_rule", value="linear", reason="rate-times-ranks", facts={"ranks": ranks})
+    assert choices[0] == rule
+    assert choices[-1].facts["factor"] == pytest.approx(ranks)
 
 
 @pytest.mark.parametrize(
@@ -145,17 +143,18 @@ def test_a_second_phase_with_an_optimizer_of_its_own_has_what_keras_has_for_that
     train = TrainSettings(recipe="as-published", optimizer="adadelta", batch_global=8, epochs=1)
     followed_point = followed(replace(POINT, train=train, finetune=given))
     assert followed_point.finetune == replace(given, **chosen)
-    said = [line for line in followed_point.chosen if line.startswith("finetune.")]
-    assert said == [f"finetune.{key} = {value:g}: Keras's own for adam" for key, value in chosen.items()]
+    said = {choice.path: choice for choice in followed_point.chosen if choice.path.startswith("finetune.")}
+    assert {path: choice.value for path, choice in said.items()} == {f"finetune.{k}": v for k, v in chosen.items()}
+    assert all(choice.facts == {"optimizer": "adam"} for choice in said.values())
     assert followed(replace(POINT, train=replace(train, recipe="scale"), finetune=given)).finetune == given
 
 
 @pytest.mark.parametrize(("ranks", "epochs"), [(1, 12), (2, 6), (5, 3), (64, 1)])
 def test_epochs_are_divided_by_the_ranks(ranks, epochs):
     train = TrainSettings(epochs=12, epochs_rule="divide-by-ranks", batch_per_rank=8)
-    found, reasons = resolved(train, batch_global=8 * ranks, ranks=ranks)
+    found, choices = resolved(train, batch_global=8 * ranks, ranks=ranks)
     assert found.epochs == epochs
-    assert bool(reasons) == (ranks > 1)
+    assert bool(choices) == (ranks > 1)
 
 
 @given(
@@ -166,9 +165,9 @@ def test_epochs_are_divided_by_the_ranks(ranks, epochs):
 )
 def test_a_recipe_that_was_followed_asks_for_nothing_more(recipe, optimizer, batch, ranks):
     train = TrainSettings(recipe=recipe, optimizer=optimizer, batch_global=batch, epochs=12)
-    once, reasons = resolved(train, batch_global=batch, ranks=ranks)
+    once, choices = resolved(train, batch_global=batch, ranks=ranks)
     assert resolved(once, batch_global=batch, ranks=ranks) == (once, ())
-    assert reasons
+    assert choices
 
 
 def test_without_a_recipe_nothing_is_chosen(tmp_path: Path) -> None:
@@ -217,7 +216,7 @@ def test_what_a_study_gives_at_its_default_is_said(tmp_path: Path, key, value, o
     assert getattr(without.train, key) == otherwise
     (point,) = points(loaded(tmp_path, *scale, f"train.{key}={value}"))
     assert getattr(point.train, key) == value
-    assert not [line for line in point.chosen if line.startswith(f"train.{key} =")]
+    assert f"train.{key}" not in {choice.path for choice in point.chosen}
     path = tmp_path / "tiny.toml"
     path.write_text(path.read_text().replace("[train]", f"[train]\n{key} = {toml_value(value)}"))
     assert points(load_study(path, scale)) == (point,)
@@ -257,8 +256,3 @@ def test_reasons_are_no_part_of_a_points_name(tmp_path: Path) -> None:
     (point,) = points(loaded(tmp_path, "train.recipe=scale", "run.ranks=1"))
     assert replace(point, chosen=()).point_id == point.point_id
     assert replace(point, train=replace(point.train, schedule="constant")).point_id != point.point_id
-
-
-def test_what_all_points_chose_is_said_once():
-    lines = choice_lines([("1 rank", ("a: x", "b: y")), ("2 ranks", ("a: x", "c: z")), ("4 ranks", ("a: x", "c: z"))])
-    assert lines == ("a: x", "b: y (1 rank)", "c: z (2 ranks; 4 ranks)")

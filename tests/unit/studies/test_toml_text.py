@@ -76,10 +76,11 @@ def studies(draw: st.DrawFn) -> Study:
     ranks = draw(st.lists(st.integers(3, 1024), min_size=1, max_size=4, unique=True))
     batch, length = draw(st.integers(4096, 2**40)), draw(st.integers(1, 2**40))
     # Servers, which may be drawn beside it, cannot step whole layers.
-    optimizer = draw(st.sampled_from([name for name in catalog.names("optimizer") if name not in catalog.BY_LAYER]))
+    whole = [name for name, entry in catalog.entries("optimizer") if not entry.by_layer]
+    optimizer = draw(st.sampled_from(whole))
     synthetic, longer, per_host = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
     strategy, vary = draw(st.sampled_from(catalog.names("strategy"))), draw(factors())
-    taken = {option for name in vary.get("run.strategy", (strategy,)) for option in catalog.strategy_options(name)}
+    taken = {option for name in vary.get("run.strategy", (strategy,)) for option in catalog.strategy(name).options}
     vary = {p: v for p, v in vary.items() if p not in ("run.servers", "run.average_every") or p[4:] in taken}
     study = Study(
         name=draw(st.from_regex(r"[\w]([\w .+-]{0,20}[\w+-])?", fullmatch=True)),

@@ -20,7 +20,7 @@ from paceline.analyze.run.host_matrix import between_hosts
 from paceline.analyze.run.ledger import in_seconds, ledger_ns, rank_line
 from paceline.analyze.run.matrix import matrix
 from paceline.analyze.run.message_table import lateness, message_table
-from paceline.analyze.run.messages import messages
+from paceline.analyze.run.messages import Messages, messages
 from paceline.analyze.run.timeline import TimeLine
 from paceline.records.anatomy import Anatomy, RunTrace
 from paceline.records.trace import SPAN_KINDS, RankTrace
@@ -46,15 +46,20 @@ class Dissection:
     """None where ranks are missing, or exposed time could not be divided."""
 
 
-def dissect(run: RunTrace, windows: Sequence[tuple[int, int]] | None = None) -> Dissection:
-    """The anatomy of a run, and its time lines; `windows` are instead of its timed steps."""
+def dissect(
+    run: RunTrace, windows: Sequence[tuple[int, int]] | None = None, found: Sequence[Messages] | None = None
+) -> Dissection:
+    """The anatomy of a run, and its time lines; `windows` are instead of its timed steps.
+
+    `found` are its messages, where they are known already.
+    """
     whole = (run.started_at_ns, max(run.started_at_ns, run.ended_at_ns))
     training = [trace for trace in run.traces if trace.rank < run.ranks]
     if windows is None:
         steps = timed_steps(training)
         windows = [] if steps is None else [steps]
     windows = [window for window in windows if whole[0] <= window[0] < window[1] <= whole[1]]
-    found = messages(run.traces, run.ranks)
+    found = messages(run.traces, run.ranks) if found is None else found
     own = [each for each, trace in zip(found, run.traces, strict=True) if trace.rank < run.ranks]
     cuts = [instant for window in windows for instant in window]
     lines = [rank_line(trace, mine, whole, run.ranks, cuts) for trace, mine in zip(training, own, strict=True)]

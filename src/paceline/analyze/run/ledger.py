@@ -52,11 +52,11 @@ def time_lines(
     return tuple(rank_line(trace, own, window, ranks, cuts) for trace, own in found)
 
 
-def rank_lines(run: RunTrace) -> tuple[TimeLine, ...]:
-    """The time lines of the ranks of a run that train, from its launch to its end."""
+def rank_lines(run: RunTrace, found: Sequence[Messages]) -> tuple[TimeLine, ...]:
+    """The time lines of the ranks of a run that train, from its launch to its end; `found` are its messages."""
     window = (run.started_at_ns, max(run.started_at_ns, run.ended_at_ns))
-    found = zip(run.traces, messages(run.traces, run.ranks), strict=True)
-    return tuple(rank_line(trace, own, window, run.ranks) for trace, own in found if trace.rank < run.ranks)
+    sides = zip(run.traces, found, strict=True)
+    return tuple(rank_line(trace, own, window, run.ranks) for trace, own in sides if trace.rank < run.ranks)
 
 
 def rank_line(

@@ -13,11 +13,13 @@ from dataclasses import dataclass, replace
 from paceline.analyze.run.anatomy import Dissection, dissect
 from paceline.analyze.run.efficiencies import Work
 from paceline.analyze.run.ledger import mean_ledger
+from paceline.analyze.run.messages import Messages, messages
 from paceline.analyze.study.losses import exposed_share, loop_costs_s, loop_windows
 from paceline.analyze.study.timing import throughputs, timed_from_step
 from paceline.analyze.study.traffic import traffic
 from paceline.errors import PacelineError
 from paceline.records.anatomy import Anatomy, RunTrace
+from paceline.records.results import RunView
 from paceline.records.run import Epoch, RunResult
 from paceline.records.trace import RankTrace
 
@@ -25,6 +27,8 @@ from paceline.records.trace import RankTrace
 _ON_DEVICE = ("forward", "backward", "comm-wait", "comm-transfer", "optimizer")
 _QUEUED = "On a GPU a step is not divided yet: its forward, backward, communication and optimizer are null."
 Traces = Callable[[RunResult], RunTrace]
+View = Callable[[RunResult, RunTrace, Sequence[Messages]], RunView]
+"""Makes what is drawn of a run, while its spans are there: those of all points might not fit into memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,29 +51,46 @@ class MedianRun:
     work: Work | None = None
     """Of the timed epochs, in which it trained on `samples`."""
     samples: int = 0
+    view: RunView | None = None
     gap: str | None = None
     """What is missing from it, in a sentence; None where nothing is."""
 
 
-def median_run(runs: Sequence[RunResult], traces: Traces, *, servers: int = 0) -> MedianRun:
-    """The median of the runs of a point, from its launch to its end."""
-    run = _median(runs)
-    if run is None:
+def median_result(runs: Sequence[RunResult]) -> RunResult | None:
+    """The run with the lower median time per sample, or as a whole where nothing was timed; None where there is none.
+
+    A run that was seen from launch to end is taken before one that was resumed.
+    """
+    runs = [run for run in runs if run.total_s is not None] or list(runs)
+    speeds = throughputs(runs)
+    timed = [run for run in runs if run.run in speeds]
+    by_speed = sorted(timed, key=lambda run: (-speeds[run.run], run.run)) or sorted(
+        runs, key=lambda run: (run.wall_s, run.run)
+    )
+    return by_speed[(len(by_speed) - 1) // 2] if by_speed else None
+
+
+def median_run(runs: Sequence[RunResult], traces: Traces, *, servers: int = 0, view: View | None = None) -> MedianRun:
+    """The median of the runs of a point, from its launch to its end; nothing where it was resumed."""
+    run = median_result(runs)
+    if run is None or run.total_s is None:
         return MedianRun()
     try:
         found = traces(run)
+        sides = messages(found.traces, found.ranks)
+        seen = view(run, found, sides) if view else None
     except PacelineError as error:
         return MedianRun(run=run.run, gap=f"The spans of run {run.run} cannot be read: {error.what}")
     training = [trace for trace in found.traces if trace.rank < run.ranks]
     if not training:
-        return MedianRun(run=run.run, gap=f"Run {run.run} left no spans.")
+        return MedianRun(run=run.run, view=seen, gap=f"Run {run.run} left no spans.")
     epochs = timed_from_step(run)
     windows = loop_windows(training, epochs) if len(training) == run.ranks else None
-    dissected = dissect(found, windows)
+    dissected = dissect(found, windows, sides)
     ranks_s = dissected.anatomy.ledgers_s
     if run.device == "cuda":
         ranks_s = tuple(_host_ledger(ledger) for ledger in ranks_s)
-        return MedianRun(run=run.run, mean_s=mean_ledger(ranks_s), ranks_s=ranks_s, gap=_QUEUED)
+        return MedianRun(run=run.run, mean_s=mean_ledger(ranks_s), ranks_s=ranks_s, view=seen, gap=_QUEUED)
     looped = _loop(dissected, training, epochs, servers) if windows else MedianRun()
     return replace(
         looped,
@@ -77,6 +98,7 @@ def median_run(runs: Sequence[RunResult], traces: Traces, *, servers: int = 0) -
         mean_s=mean_ledger(ranks_s),
         ranks_s=ranks_s,
         anatomy=dissected.anatomy,
+        view=seen,
         gap=_gap(run, training, ranks_s, found.problems),
     )
 
@@ -99,15 +121,6 @@ def _loop(
         work=dissected.work,
         samples=samples,
     )
-
-
-def _median(runs: Sequence[RunResult]) -> RunResult | None:
-    """The run with the lower median time per sample, of those that were seen from launch to end; as a whole, where
-    no run has samples that were timed."""
-    whole = [run for run in runs if run.total_s is not None]
-    throughput = throughputs(whole) or {run.run: 1 / run.wall_s for run in whole if run.wall_s > 0}
-    by_speed = sorted((run for run in runs if run.run in throughput), key=lambda run: (-throughput[run.run], run.run))
-    return by_speed[(len(by_speed) - 1) // 2] if by_speed else None
 
 
 def _host_ledger(ledger: dict[str, float | None]) -> dict[str, float | None]:

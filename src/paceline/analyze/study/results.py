@@ -22,7 +22,7 @@ from paceline.analyze.study.compare import Throughputs, comparisons, ratio
 from paceline.analyze.study.findings import Measured, findings
 from paceline.analyze.study.laws import scaling_laws
 from paceline.analyze.study.losses import lost_shares
-from paceline.analyze.study.median_run import MedianRun, Traces, median_run
+from paceline.analyze.study.median_run import MedianRun, Traces, View, median_run
 from paceline.analyze.study.one_factor import effects
 from paceline.analyze.study.phases import phase_results, slowest_features
 from paceline.analyze.study.series import baselines, series_factors, series_label
@@ -50,19 +50,21 @@ def study_results(
     target: float | None = None,
     margin: float | None = None,
     not_run: Sequence[NotRun] = (),
+    view: View | None = None,
 ) -> StudyResults:
     """The results of a study from its finished runs.
 
     `machines` and `commits` are those of the single runs, in any order: they say whether all ran
     in one environment. `traces` gives a run's spans, and is asked for the median runs alone. `target` is the validation
     accuracy that times are asked for, in place of the study's own; `margin` what still counts as equal accuracy.
-    `not_run` are points that were left out, and why.
+    `not_run` are points that were left out, and why. `view` makes what is drawn of a median run.
     """
     ordered = sorted(points, key=lambda point: point.ranks)
     runs_of = {point.point_id: _runs_of(point, runs) for point in ordered}
     pace_of = {point_id: throughputs(own) for point_id, own in runs_of.items()}
     median_of = {
-        point.point_id: median_run(runs_of[point.point_id], traces, servers=point.servers) for point in ordered
+        point.point_id: median_run(runs_of[point.point_id], traces, servers=point.servers, view=view)
+        for point in ordered
     }
     baseline_of = baselines(points, {point_id for point_id, pace in pace_of.items() if pace})
     phases_of = phase_results(runs_of)
@@ -157,6 +159,7 @@ def _row(study: Study, point: Point, runs: Sequence[RunResult], median: MedianRu
         message_bytes=median.message_bytes,
         exposed_share=median.exposed_share,
         anatomy=median.anatomy,
+        view=median.view,
         read_bytes=max((run.read_bytes for run in runs if run.read_bytes is not None), default=None),
         queue_s=_interval(run.queue_s for run in runs),
         staleness_max=max((run.staleness_max for run in runs if run.staleness_max is not None), default=None),

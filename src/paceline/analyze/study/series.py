@@ -17,7 +17,6 @@ same recipe means there, and a study asks how the recipe scales.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 
@@ -26,8 +25,6 @@ from paceline.records.study import Point, Study, point_label
 from paceline.units import counted
 
 HOSTS, RANKS_PER_HOST = "run.hosts", "run.ranks_per_host"
-_CHOICE = re.compile(r"train\.(\w+) = ")
-"""How a line of `Point.chosen` begins where it is about a setting."""
 
 
 def series_factors(study: Study) -> tuple[str, ...]:
@@ -69,10 +66,11 @@ def unchosen(point: Point) -> Point:
     """The point without what its recipe chose, equal for all that differ in nothing else.
 
     A recipe chooses what is at its default alone, so that is what the study said; epochs that a rule divides by the
-    ranks are left out of every point, because no line is about them where the only divisor is 1.
+    ranks are left out of every point, because none is chosen where the only divisor is 1.
     """
     usual = TrainSettings()
-    keys = {found[1] for line in point.chosen if (found := _CHOICE.match(line)) and found[1] in asdict(usual)}
+    paths = [choice.path.split(".") for choice in point.chosen]
+    keys = {path[-1] for path in paths if path[0] == "train"}
     if point.train.epochs_rule != "none":
         keys.add("epochs")
     return replace(point, train=replace(point.train, **{key: getattr(usual, key) for key in keys}), chosen=())

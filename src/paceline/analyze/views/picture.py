@@ -28,11 +28,14 @@ _AROUND = [SPAN_KINDS.index(kind) for kind in ("collective", "group")]
 _STEP = SPAN_KINDS.index("step")
 
 
-def picture(run: RunTrace, limit: int = MOST_PARTS, lines: Sequence[TimeLine] = ()) -> Picture:
-    """The run in at most `limit` parts; `lines` are the time lines of its ranks, where they are known already."""
+def picture(
+    run: RunTrace, limit: int = MOST_PARTS, lines: Sequence[TimeLine] = (), found: Sequence[Messages] | None = None
+) -> Picture:
+    """The run in at most `limit` parts; `lines` and `found` are the time lines of its ranks and its messages, where
+    they are known already."""
     window = (run.started_at_ns, max(run.started_at_ns, run.ended_at_ns))
     tick_ns = max(1, -(-(window[1] - window[0]) // (NOT_SEEN - 1)))
-    found = messages(run.traces, run.ranks)
+    found = messages(run.traces, run.ranks) if found is None else found
     sides = [(trace, own) for trace, own in zip(run.traces, found, strict=True) if trace.rank < run.ranks][:MOST_RANKS]
     strips = list(_strips(sides, window, run.ranks, tick_ns, lines)) if window[0] < window[1] else []
     parts = _joined(strips, window[1] - window[0])

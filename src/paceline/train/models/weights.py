@@ -25,7 +25,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
-from paceline.catalog import WEIGHTS_ENDINGS
+from paceline.catalog import TORCH_WEIGHTS_ENDINGS
 from paceline.errors import ModelError
 
 # Under which a script's checkpoint usually keeps its weights.
@@ -36,9 +36,9 @@ _PREFIXES = ("model.base.", "base.", "module.", "_orig_mod.", "model.")
 
 def read_weights(path: Path) -> dict[str, torch.Tensor]:
     """The tensors of a file by their names, on the CPU."""
-    endings = WEIGHTS_ENDINGS[:-1]
-    if path.suffix not in endings:
-        raise ModelError(f"{path} is not a file of weights.", right=f"Its name ends in one of: {', '.join(endings)}.")
+    if path.suffix not in TORCH_WEIGHTS_ENDINGS:
+        endings = ", ".join(TORCH_WEIGHTS_ENDINGS)
+        raise ModelError(f"{path} is not a file of weights.", right=f"Its name ends in one of: {endings}.")
     try:
         if path.suffix == ".safetensors":
             return load_file(path)

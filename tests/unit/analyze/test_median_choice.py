@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from paceline.analyze.study.middle_run import middle_run
+from paceline.analyze.study.median_run import median_result, median_run
+from paceline.errors import StorageError
+from paceline.records.anatomy import RunTrace
 from paceline.records.run import Epoch, RunResult
 
 
@@ -46,7 +48,7 @@ def result(number: int, epoch_s: float | None = 1.0, *, wall_s: float = 9.0, tot
 
 
 def number(*runs: RunResult) -> int | None:
-    found = middle_run(runs)
+    found = median_result(runs)
     return found and found.run
 
 
@@ -65,3 +67,11 @@ def test_a_resumed_run_is_taken_only_where_there_is_no_other() -> None:
 
 def test_runs_without_timed_epochs_are_compared_as_a_whole() -> None:
     assert number(result(1, None, wall_s=5.0), result(2, None, wall_s=9.0), result(3, None, wall_s=1.0)) == 1
+
+
+def test_the_report_takes_the_run_that_is_chosen_and_shows_no_resumed_one() -> None:
+    def no_spans(run: RunResult) -> RunTrace:
+        raise StorageError(f"no spans of run {run.run}")
+
+    assert median_run([result(1, 3.0), result(2, 1.0), result(3, 2.0)], no_spans).run == 3
+    assert median_run([replace(result(1), total_s=None)], no_spans).run is None
