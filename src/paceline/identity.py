@@ -255,23 +255,23 @@ def step_of_job() -> str:
 def cache_folder() -> Path:
     """The folder of decoded data sets: $PACELINE_CACHE, or the user's cache folder."""
     chosen = os.environ.get("PACELINE_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "paceline"
+    return Path(chosen).expanduser() if chosen else _user_folder("XDG_CACHE_HOME", ".cache") / "paceline"
 
 
 def torch_folder() -> Path:
     """The folder of files that PyTorch libraries download: $TORCH_HOME, or the user's cache folder."""
     chosen = os.environ.get("TORCH_HOME")
-    base = os.environ.get("XDG_CACHE_HOME")
-    return Path(chosen).expanduser() if chosen else (Path(base) if base else Path.home() / ".cache") / "torch"
+    return Path(chosen).expanduser() if chosen else _user_folder("XDG_CACHE_HOME", ".cache") / "torch"
 
 
 def config_folder() -> Path:
     """The folder of the user's settings and site profiles."""
-    base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else Path.home() / ".config") / "paceline"
+    return _user_folder("XDG_CONFIG_HOME", ".config") / "paceline"
+
+
+def _user_folder(variable: str, default: str) -> Path:
+    base = os.environ.get(variable)
+    return Path(base) if base else Path.home() / default
 
 
 def in_ci() -> bool:

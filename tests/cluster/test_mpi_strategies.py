@@ -138,7 +138,7 @@ def test_every_message_is_in_the_trace_with_its_bytes(groups, digits_folder, tmp
 
 @pytest.mark.parametrize("kind", ["mpich", "openmpi"])
 def test_a_rank_of_a_study_finds_its_mpi_and_leaves_it_well(digits_folder, tmp_path, kind):
-    """Two levels below mpiexec, and nobody but the keeper to say which library belongs to it."""
+    """Two levels below mpiexec, and nobody but the wrapper to say which library belongs to it."""
     if kind == "openmpi":
         need_open_mpi()
     wanted = replace(point(2, pin=False), strategy="mpi-allreduce", train=TrainSettings(batch_global=64, epochs=1))

@@ -214,7 +214,7 @@ def test_the_shells_part_passes_warnings_on_and_keeps_the_exit_code(tmp_path):
         name="x",
         folder=folder,
         settings=replace(SETTINGS, start="mpiexec"),
-        wrapper=("keeper", str(folder.notice)),
+        wrapper=("wrapper", str(folder.notice)),
         mpiexec=str(fake),
     )
     path = tmp_path / "job.sh"

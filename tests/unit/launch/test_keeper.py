@@ -1,4 +1,4 @@
-"""One keeper and its rank, started as mpiexec would: what it says about the rank, and what it does for other hosts."""
+"""One wrapper and its rank, started as mpiexec would: what it says about the rank, and what it does for other hosts."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ def folder(tmp_path):
 
 
 class Kept:
-    """A keeper in the place of rank 0 of `size`."""
+    """A wrapper in the place of rank 0 of `size`."""
 
     def __init__(self, folder, told, command, size=1):
         write_record(folder.manifest, told)

@@ -1,4 +1,4 @@
-"""The keeper of a rank in a job that is warned: it passes the warning on, and says how the rank left."""
+"""The wrapper of a rank in a job that is warned: it passes the warning on, and says how the rank left."""
 
 import os
 import signal
@@ -34,8 +34,8 @@ sys.exit(75)
 
 
 @pytest.fixture
-def keeper(tmp_path):
-    """Starts the keeper of one rank, as srun would."""
+def wrapper(tmp_path):
+    """Starts the wrapper of one rank, as srun would."""
     started = []
 
     def start(launcher, grace_s=60.0):
@@ -58,8 +58,8 @@ def keeper(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["SIGUSR1", "SIGTERM", "file"])
-def test_a_warning_reaches_the_rank_however_early(keeper, tmp_path, how):
-    process, folder = keeper("slurm")
+def test_a_warning_reaches_the_rank_however_early(wrapper, tmp_path, how):
+    process, folder = wrapper("slurm")
     started = read_record(folder.rank_start(0), RankStart) if wait_for(folder.rank_start(0).exists, 20) else None
     assert started is not None and started.started_at_ns is not None
     if how == "file":
@@ -75,16 +75,16 @@ def test_a_warning_reaches_the_rank_however_early(keeper, tmp_path, how):
 
 
 @pytest.mark.parametrize(("launcher", "grace_s"), [("mpi", 60.0), ("slurm", 0.0)])
-def test_without_warnings_a_signal_ends_the_rank(keeper, launcher, grace_s):
-    process, folder = keeper(launcher, grace_s)
+def test_without_warnings_a_signal_ends_the_rank(wrapper, launcher, grace_s):
+    process, folder = wrapper(launcher, grace_s)
     assert wait_for(folder.rank_start(0).exists, 20)
     process.send_signal(signal.SIGTERM)
     assert process.wait(20) == 128 + signal.SIGTERM
     assert read_record(folder.rank_end(0), RankEnd).code == -signal.SIGTERM
 
 
-def test_a_warned_rank_is_ended_all_the_same_when_the_run_is_stopped(keeper):
-    process, folder = keeper("slurm")
+def test_a_warned_rank_is_ended_all_the_same_when_the_run_is_stopped(wrapper):
+    process, folder = wrapper("slurm")
     assert wait_for(folder.rank_start(0).exists, 20)
     folder.stop.touch()
     assert process.wait(20) == 128 + signal.SIGKILL

@@ -120,7 +120,7 @@ def test_two_hosts_that_do_not_reach_each_other_are_both_named(folder):
     assert str(asked(folder, Time())).startswith("Hosts a and b no longer reach each other: ranks 0, 1, 2 and 3 of 4")
 
 
-def test_a_keeper_says_whether_its_link_is_up_and_rank_0_in_reach(folder):
+def test_a_wrapper_says_whether_its_link_is_up_and_rank_0_in_reach(folder):
     told = manifest(point(2, hosts=2), settings=LaunchSettings(interface="lo"))
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
