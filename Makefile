@@ -1,16 +1,25 @@
-# make study   set everything up, run the default study, show the result
-# make test    set everything up, run the whole test suite
+# make study     set everything up, run the default study, show the result
+# make check     lint, types and unit tests: under two minutes
+# make test      set everything up, run lint, types and the whole test suite
+# make release   build sdist and wheel, install the wheel elsewhere, use it there
+#
+# Programs are called as modules of the interpreter: the first line of an entry script breaks where the path has spaces.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: study test venv engines system lint types faults docs bench clean
+.PHONY: study check test release venv engines system lint types faults docs bench clean
 
 study: venv
-	$(BIN)/paceline study mnist-scaling
+	$(BIN)/python -m paceline study mnist-scaling
+
+# Without the unit tests that load Keras, which are slow.
+check: venv lint types
+	$(BIN)/python -m pytest tests/unit tests/test_architecture.py --ignore tests/unit/train/test_keras_networks.py \
+		--numprocesses 2 --dist loadfile
 
 # Three files at a time: many tests wait more than they work. Compiled first, or every rank would do it again.
-test: venv engines system lint
+test: venv engines system lint types
 	$(BIN)/python -m compileall -q src tests bench
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder --durations 20 --durations-min 10
 
@@ -28,7 +37,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 engines: $(VENV)/engines
 
 $(VENV)/engines: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,mpi,ray,vision,figures,track,docs,frameworks]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,mpi,ray,vision,track,docs,frameworks]'
 	@touch $@ $(VENV)/docs
 
 # The report is tested in a real browser, launchers on a real SLURM, on Open MPI and on hosts that are network
@@ -42,11 +51,15 @@ system:
 	fi
 
 lint: venv
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
 
 types: venv
-	$(BIN)/pyright
+	$(BIN)/python -m pyright
+
+# Into dist/. Torch is downloaded once more: the environment in which the wheel is tried is empty.
+release: venv
+	$(BIN)/python .ci/release.py
 
 # The fault tests with 25 times their counts: more than an hour.
 faults: venv
@@ -71,4 +84,4 @@ bench: venv engines
 	$(BIN)/python -m bench.augment --write
 
 clean:
-	rm -rf $(VENV) site .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist site .pytest_cache .ruff_cache .hypothesis

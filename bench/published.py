@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from paceline import api
+from paceline.published.section.published_section import ShownAnswer
 from paceline.records.run import RunResult
 from paceline.report.paper.markdown import escaped, table_text
-from paceline.report.published import ShownAnswer
 from paceline.report.tables import Table
 from paceline.studies.collect import collect
 from paceline.studies.load import load_study, shipped_studies

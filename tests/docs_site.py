@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.identity import in_ci
+from ci import in_ci
 
 ROOT = Path(__file__).parents[1]
 # A build that asked anybody for anything would be refused at once.

@@ -7,6 +7,7 @@ from functools import cache
 
 import published_samples
 from hostile_strings import filled, hostile_results, in_front
+from paceline.published.section.published_section import published_section
 from paceline.records.finding import Finding
 from paceline.records.given import Link
 from paceline.records.picture import Picture
@@ -25,9 +26,10 @@ def everything() -> tuple[StudyResults, dict[str, Picture]]:
     """Results that have something in every section: failures, findings, links, what was not run, effects, phases, and
     a published study."""
     results, pictures = twelve_points(steps=30)
-    found = tuple(
-        Finding(name=f"found-{level}", severity=level, summary="Seen.", cause="Because.", remedy="Do.", points=("p",))
-        for level in ("error", "warning", "info")
+    found = (
+        Finding(code="failed", severity="error", values={"failure": "Seen.\nBecause."}, points=("p",)),
+        Finding(code="baseline-missing", severity="warning", values={"used": "2", "wanted": "1"}, points=("p",)),
+        Finding(code="more-ranks-than-cores", severity="info", values={"cores": 2, "threads": (("4 ranks", 1),)}),
     )
     first, *others = results.points
     assert results.machine is not None
@@ -57,7 +59,6 @@ def everything() -> tuple[StudyResults, dict[str, Picture]]:
             machine=replace(results.machine, hosts=("a", "b"), gpus=("gpu",), links=(link,)),
             not_run=(left_out,),
             effects=_effects(),
-            published=published_samples.usual("mnist-mpi").published,
         ),
         pictures,
     )
@@ -94,14 +95,18 @@ def of_records(text: str) -> ReportModel:
     made = hostile_results(results, text)
     # Paths of settings are ours; and where a cell has no reason to have no figure, it has a figure.
     full = dict(zip(results.study.full, made.study.full.values(), strict=True))
-    published = filled(results.published, lambda own: own and in_front(text)(own))
-    made = replace(made, study=replace(made.study, full=full), published=published)
-    return report_model(made, filled(pictures, in_front(text)))
+    beside = filled(
+        published_samples.beside_of(published_samples.usual("mnist-mpi")), lambda own: own and in_front(text)(own)
+    )
+    made = replace(made, study=replace(made.study, full=full))
+    return report_model(made, filled(pictures, in_front(text)), published=published_section(beside, made))
 
 
 def of_model(text: str) -> ReportModel:
     """The report whose own strings have it: whatever wrote them."""
-    return hostile_model(report_model(*everything()), text)
+    return hostile_model(
+        report_model(*everything(), published=published_samples.section_of(published_samples.usual("mnist-mpi"))), text
+    )
 
 
 def hostile_model(model: ReportModel, text: str) -> ReportModel:

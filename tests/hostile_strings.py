@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import chain, product
 from typing import Any
 
+from paceline.records.finding import Finding, Note
 from paceline.records.results import StudyResults
 from paceline.records.trace import LEDGER_KINDS
 from paceline.report.phrases import LAW_NAMES
@@ -160,7 +161,15 @@ def filled(part: Any, change: Callable[[str], str], *, keep: frozenset[str] = fr
         return tuple(filled(item, change, keep=keep) for item in part)
     if isinstance(part, Mapping):
         return {filled(key, change): filled(value, change, keep=keep) for key, value in part.items()}
+    if isinstance(part, (Finding, Note)):  # its code and the names of its values are ours
+        values = {name: filled(value, change, keep=keep) for name, value in part.values.items()}
+        return replace(part, values=values) if isinstance(part, Note) else _finding(part, values, change)
     if dataclasses.is_dataclass(part) and not isinstance(part, type):
         names = [field.name for field in dataclasses.fields(part) if field.init and field.name not in keep]
         return replace(part, **{name: filled(getattr(part, name), change, keep=keep) for name in names})
     return part
+
+
+def _finding(finding: Finding, values: Mapping[str, Any], change: Callable[[str], str]) -> Finding:
+    points = tuple(map(change, finding.points))
+    return replace(finding, severity=change(finding.severity), values=values, points=points)

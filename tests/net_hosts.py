@@ -35,8 +35,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from ci import in_ci
 from contract.launchers import LAUNCHERS
-from paceline.identity import in_ci
 from paceline.launch.base import Launcher
 from paceline.records.settings import LaunchSettings
 

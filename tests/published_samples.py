@@ -9,19 +9,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import report_samples as samples
-from paceline.analyze.published.beside import beside
 from paceline.analyze.study.results import study_results
 from paceline.analyze.study.stats import median_interval
+from paceline.published.beside import beside
+from paceline.published.records import Answer, Beside
+from paceline.published.section.published_section import published_section
+from paceline.published.table_files import published_study
 from paceline.records.counters import CpuTime, CpuTimes
-from paceline.records.published import Answer
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.run import Epoch, PhaseEnd, RunResult
 from paceline.records.study import Point
 from paceline.records.trace import LEDGER_KINDS
+from paceline.report.added_section import AddedSection
+from paceline.report.model import ReportModel, report_model
 from paceline.studies.expand import expand
 from paceline.studies.fits import beyond, not_run
 from paceline.studies.load import load_study
-from paceline.studies.published_tables import published_study
 from trace_samples import traces_of
 
 STUDIES = (
@@ -107,20 +110,29 @@ def results_of(
         failures={p.point_id: "Rank 1 on node-a was killed by signal 9.\nIts log: x" for p in held if failed(p)},
         not_run=[not_run(study, p, reasons[p.point_id]) for p in points if reasons[p.point_id]],
     )
-    return with_published(replace(found, points=tuple(_with_ledger(row) for row in found.points)))
+    return replace(found, points=tuple(_with_ledger(row) for row in found.points))
 
 
-def with_published(results: StudyResults) -> StudyResults:
-    """The results with the published study that theirs names."""
+def beside_of(results: StudyResults) -> Beside:
+    """The results beside the published study that theirs names."""
     timed = [point for point in results.points if point.runs]
     updates = {point.point_id: median_interval([0.01 * n for n in range(1, point.runs + 1)]) for point in timed}
-    return replace(results, published=beside(published_study(results.study.published), results, {}, updates))
+    return beside(published_study(results.study.published), results, {}, updates)
+
+
+def section_of(results: StudyResults) -> AddedSection:
+    """What a report says about the published study."""
+    return published_section(beside_of(results), results)
+
+
+def model_of(results: StudyResults) -> ReportModel:
+    """The report with the published study that the results' study names."""
+    return report_model(results, published=section_of(results))
 
 
 def answer(results: StudyResults, name: str) -> Answer:
     """What came of one open question."""
-    assert results.published is not None
-    return next(one for one in results.published.answers if one.question.name == name)
+    return next(one for one in beside_of(results).answers if one.question.name == name)
 
 
 def cpu_times(peak: float) -> CpuTimes:

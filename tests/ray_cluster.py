@@ -17,8 +17,9 @@ from pathlib import Path
 
 import pytest
 
+from ci import in_ci
 from light_launch import wait_for
-from paceline.identity import in_ci, inherited_environment
+from paceline.identity import inherited_environment
 from paceline.launch.sweeper import end_session
 from paceline.records.settings import LaunchSettings
 

@@ -110,11 +110,9 @@ def oversubscribed() -> StudyResults:
         efficiency=interval(2.05 / 4, 0.01),
     )
     finding = Finding(
-        name="more-ranks-than-cores",
+        code="more-ranks-than-cores",
         severity="warning",
-        summary="Ranks share cores on 2 cores: 4 ranks of 1 thread.",
-        cause="Threads that take turns on one core measure the machine's limit.",
-        remedy="Leave these points out of any claim about scaling.",
+        values={"cores": 2, "threads": (("4 ranks", 1),)},
         points=(last.point_id,),
     )
     rows = (*results.points[:-1], last)
@@ -332,11 +330,14 @@ def _unmeasured(point: PointResult) -> PointResult:
 
 def _missing(results: StudyResults, finished: int) -> Finding:
     return Finding(
-        name="missing-runs",
+        code="missing-runs",
         severity="warning",
-        summary=f"{finished} of {results.expected_runs} runs are finished: the results are partial.",
-        cause="The study is still running, or was stopped before its end.",
-        remedy="Run the same command again: it continues with the missing runs.",
+        values={
+            "finished": finished,
+            "expected": results.expected_runs,
+            "failures": (),
+            "points": len(results.points),
+        },
     )
 
 
@@ -349,6 +350,10 @@ def _rewritten(part: Any, change: Callable[[str], str]) -> Any:
         # Keys of a ledger are ours; the names of options and versions are the user's.
         rewritable = not set(part) <= set(LEDGER_KINDS)
         return {change(key) if rewritable else key: _rewritten(value, change) for key, value in part.items()}
+    if isinstance(part, Finding):  # its code and the names of its values are ours
+        values = {name: _rewritten(value, change) for name, value in part.values.items()}
+        points = tuple(map(change, part.points))
+        return replace(part, severity=change(part.severity), values=values, points=points)
     if dataclasses.is_dataclass(part) and not isinstance(part, type):
         changed = {field.name: _rewritten(getattr(part, field.name), change) for field in dataclasses.fields(part)}
         return replace(part, **changed)

@@ -181,7 +181,7 @@ def _results(
         failures=failures,
         commit="4f1c2a9d0b7e",
     )
-    told_of = tuple(finding for finding in found.findings if finding.name != "incomplete-ledger")
+    told_of = tuple(finding for finding in found.findings if finding.code != "incomplete-ledger")
     return replace(found, points=tuple(_with_ledger(row) for row in found.points), findings=told_of)
 
 

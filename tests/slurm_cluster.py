@@ -21,8 +21,8 @@ from pathlib import Path
 
 import pytest
 
+from ci import in_ci
 from light_launch import wait_for
-from paceline.identity import in_ci
 from paceline.records.settings import LaunchSettings
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "scancel", "unshare")

@@ -90,7 +90,7 @@ class Results:
         """The object of `--json`."""
         from paceline.report.json_view import json_object
 
-        view = json_object(self.results, str(self.report) if self.report else None)
+        view = json_object(self.results, str(self.report) if self.report else None, self.model.published.as_json)
         return view if self.stopped is None else {**view, "stopped": self.stopped}
 
     def __str__(self) -> str:

@@ -274,11 +274,6 @@ def _user_folder(variable: str, default: str) -> Path:
     return Path(base) if base else Path.home() / default
 
 
-def in_ci() -> bool:
-    """Whether this is a continuous-integration run, where skipping is a failure."""
-    return os.environ.get("CI", "").lower() in {"1", "true", "yes"}
-
-
 def _optional_int(name: str) -> int | None:
     value = os.environ.get(name)
     return None if value is None else int(value)

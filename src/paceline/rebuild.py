@@ -6,11 +6,8 @@ folder ─ collect ─▶ runs ─ analyze ─▶ StudyResults, with what was pu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from paceline.analyze.published.beside import beside
-from paceline.analyze.published.updates import asks_for_updates, update_intervals
 from paceline.analyze.run.cpu_time import cpu_times
 from paceline.analyze.run.efficiencies import explained
 from paceline.analyze.run.ledger import rank_lines
@@ -18,20 +15,23 @@ from paceline.analyze.run.messages import Messages
 from paceline.analyze.study.results import study_results
 from paceline.analyze.views.picture import MOST_PARTS, picture
 from paceline.errors import FolderError
+from paceline.published.beside import beside
+from paceline.published.folder_copy import read_copy
+from paceline.published.matching.updates import asks_for_updates, update_intervals
+from paceline.published.records import Beside
+from paceline.published.section.published_rows import published_csv
+from paceline.published.section.published_section import published_section
 from paceline.records.anatomy import RunTrace
 from paceline.records.codec import write_atomically
 from paceline.records.counters import CpuTimes
 from paceline.records.counters_of_run import read_counters
 from paceline.records.folder import StudyFolder
-from paceline.records.published import PublishedStudy
-from paceline.records.results import Interval, RunView, StudyResults
-from paceline.report import html, published_rows, rows
+from paceline.records.results import RunView, StudyResults
+from paceline.report import html, rows
 from paceline.report.choice import MOST_DRAWN
 from paceline.report.model import ReportModel, report_model
 from paceline.studies import collect
 from paceline.studies.collect import Collected, FinishedRun
-from paceline.studies.departures import departures
-from paceline.studies.published_tables import published_names, published_study
 
 
 def rebuild(
@@ -50,38 +50,34 @@ def rebuild(
     views = {point.point_id: point.view for point in results.points if point.view}
     pictures = {point_id: view.picture for point_id, view in views.items() if view.picture is not None}
     used = {point_id: view.cpu for point_id, view in views.items() if view.cpu is not None}
-    results = _with_published(results, collected, used)
+    compared = _compared(folder, results, collected, used)
     trees = {point.point_id: point.efficiencies for point in results.points if point.efficiencies}
     lost_to = {point_id: explained(tree) for point_id, tree in trees.items()}
-    model = report_model(results, pictures, used, lost_to)
+    model = report_model(
+        results, pictures, used, lost_to, published_section(compared, results) if compared is not None else None
+    )
     files = StudyFolder(folder)
     try:
         write_atomically(files.results_csv, rows.csv_bytes(results))
         write_atomically(files.results_parquet, rows.parquet_bytes(results))
-        if results.published is not None:
-            write_atomically(files.published_csv, published_rows.published_csv(results.published))
+        if compared is not None:
+            write_atomically(files.published_csv, published_csv(compared))
         write_atomically(files.report, html.render(model).encode())
     except FolderError as error:
         say(f"The report and the tables were not written: {error.what}")
     return results, model
 
 
-def _with_published(results: StudyResults, collected: Collected, used: Mapping[str, CpuTimes]) -> StudyResults:
-    """The results with the published study that theirs names, cell by cell."""
-    if results.study.published not in published_names():  # of a folder that another version has made
-        return results
-    published = published_study(results.study.published)
-    found = beside(published, results, used, _updates(published, collected))
-    return replace(results, published=replace(found, departures=departures(results.study)))
-
-
-def _updates(published: PublishedStudy, collected: Collected) -> dict[str, Interval]:
-    """What an update takes, by point, where a published table asks for it: a look at the spans of every run."""
-    if not asks_for_updates(published, collected.study.name):
-        return {}
-    return update_intervals(
-        [run.result for run in collected.runs], lambda result: collect.traces(collected.run_of(result))
-    )
+def _compared(
+    folder: Path, results: StudyResults, collected: Collected, cpu_times: Mapping[str, CpuTimes]
+) -> Beside | None:
+    """The results beside the published study that the folder has a copy of; None where it has none."""
+    copy = read_copy(StudyFolder(folder))
+    if copy is None:
+        return None
+    runs = [run.result for run in collected.runs] if asks_for_updates(copy.published, collected.study.name) else []
+    updates = update_intervals(runs, lambda result: collect.traces(collected.run_of(result)))
+    return beside(copy.published, results, cpu_times, updates, copy.overridden)
 
 
 def _analyzed(folder: Path, collected: Collected, target: float | None, margin: float | None) -> StudyResults:

@@ -12,9 +12,9 @@ from devtools import Browser
 
 import published_samples
 from paceline.report import html
-from paceline.report.about import slug
 from paceline.report.figures import figures
-from paceline.report.model import ReportModel, report_model
+from paceline.report.markup import slug
+from paceline.report.model import ReportModel
 from paceline.report.sections import SECTIONS
 from paceline.report.tables import NONE, Table
 
@@ -26,7 +26,7 @@ REASON = re.compile(rf"(not run|{NONE}) [a-z]+")
 
 
 def write_page(study: str, path: Path) -> ReportModel:
-    model = report_model(published_samples.usual(study))
+    model = published_samples.model_of(published_samples.usual(study))
     path.write_bytes(html.render(model).encode())
     return model
 

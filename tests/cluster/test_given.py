@@ -21,6 +21,7 @@ from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder, StudyFolder
 from paceline.records.run import Machine, Manifest, RankReport
 from paceline.records.study import Point
+from paceline.report.wording.findings import finding_words
 from paceline.studies.collect import collect, traces
 from paceline.studies.execute import execute
 from paceline.studies.load import LoadedStudy, load_study
@@ -166,9 +167,9 @@ def test_what_was_forced_is_on_record(tmp_path, no_gpus) -> None:
     assert names(machine, "warning") == {"more-threads-than-cores"}
     assert [link.kind for link in machine.links] == ["inside"]
     results = api.open_results(tmp_path / "out")
-    (finding,) = [found for found in results.results.findings if found.name == "asked-for-against-given"]
-    assert finding.severity == "error" and "Ranks 0 and 1 have no GPU" in finding.summary
-    assert f"has {threads} threads and may use" in finding.summary
+    (finding,) = [found for found in results.results.findings if found.code == "asked-for-against-given"]
+    assert finding.severity == "error" and "Ranks 0 and 1 have no GPU" in finding_words(finding).summary
+    assert f"has {threads} threads and may use" in finding_words(finding).summary
     assert results.points[0].oversubscribed
 
 

@@ -67,8 +67,6 @@ def test_ranks_are_spread_in_order_and_a_hostile_folder_stays_a_folder(net_hosts
     assert own - {"0.0.0.0"} == {"10.77.0.1"} == {read_record(folder.meeting, Meeting).address}, listening
 
 
-# On a busy machine six ranks may already be called hung before there is a link to cut.
-@pytest.mark.flaky(reruns=2)
 def test_a_host_whose_link_is_cut_is_named_with_its_ranks(net_hosts, tmp_path, kind):
     cut_at = []
 
@@ -80,7 +78,7 @@ def test_a_host_whose_link_is_cut_is_named_with_its_ranks(net_hosts, tmp_path, k
     told, launcher = manifest(point(6, hosts=3), settings=net_hosts.settings), net_hosts.launcher(kind, light(*ENDLESS))
     try:
         with pytest.raises(RankError) as caught:
-            launch(tmp_path, told, launcher, heartbeat_s=5, progress=listen)
+            launch(tmp_path, told, launcher, heartbeat_s=10, progress=listen)  # less, and a busy machine seems to hang
         took_s = time.monotonic() - cut_at[0]
     finally:
         net_hosts.mend()

@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "multiproc"))
 import gate
 from ranks import MpiRanks
 
+from ci import in_ci
 from light_launch import manifest, point
 from paceline.data.store import prepare
-from paceline.identity import in_ci
 from paceline.launch.kept import Program, run_wrapped, wrapper_command
 from paceline.records.codec import write_record
 from paceline.records.folder import RunFolder

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from paceline.identity import in_ci
+from ci import in_ci
 from paceline.launch.base import Launcher
 from paceline.launch.local import LocalLauncher
 from paceline.launch.mpi import MpiLauncher

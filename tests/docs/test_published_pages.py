@@ -18,7 +18,7 @@ from bench.published import made
 from paceline.records.run import RunResult
 
 PUBLISHED, RESULTS = ROOT / "docs" / "published", ROOT / "docs" / "results"
-TABLES = ROOT / "src" / "paceline" / "studies" / "published"
+TABLES = ROOT / "src" / "paceline" / "published" / "tables"
 STUDIES = sorted(path.stem for path in TABLES.glob("*.toml"))
 REPORTS = (
     ("cifar10-nodes",),

@@ -30,7 +30,7 @@ STUDIES = (
     *("mnist-mpi", "mnist-batch-size", "fashion-sequential", "fashion-parameters", "flowers-sequential"),
     *("flowers-cloud", "cifar10-nodes", "fruits-gpus", "caltech256-gpus"),
 )
-TABLES = ROOT / "src" / "paceline" / "studies" / "published"
+TABLES = ROOT / "src" / "paceline" / "published" / "tables"
 
 
 class Page(HTMLParser):

@@ -17,9 +17,9 @@ import pytest
 from short_studies import ALLREDUCE, PICKLED, SHORT, Finished, begins, run_short, write_data
 
 import paceline.studies
-from paceline.identity import in_ci
+from ci import in_ci
+from paceline.published.table_files import published_study
 from paceline.studies.load import load_study
-from paceline.studies.published_tables import published_study
 
 PRINTED = Path(paceline.studies.__file__).parent / "published"
 

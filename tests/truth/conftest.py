@@ -9,13 +9,6 @@ import pytest
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is measured on a machine that others use may be disturbed: wrong is what is off three times in a row."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.flaky(reruns=2))
-
-
 @pytest.fixture(scope="session")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The digits, decoded."""

@@ -1,22 +1,29 @@
-"""Eleven faults as `python -m bench.faults` puts fifty into real runs, but large ones: the cause has to come first."""
+"""Eleven faults as `python -m bench.faults` puts fifty into real runs, but large ones: the cause has to come first.
+
+Another process may disturb a single run, so each fault is put into several: of each suspect the median loss counts.
+"""
 
 from __future__ import annotations
 
 import os
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bench.fault_runs import FaultRuns, by_group
+from bench.fault_runs import FaultRuns, Found, by_group
 from bench.fault_table import COUNTS, Fault, faults
 
 WORK = ("forward", "backward")
 BUSY = 2.0
 """Runnable processes on a core: another test beside this one stays below it."""
-# Fewer steps than the benchmark's, and larger faults: whatever else runs on the machine slows ranks down, too.
+RUNS = 3
+"""Of each fault."""
+# Larger faults than the benchmark's: whatever else runs on the machine slows ranks down, too. A delay shows in a few
+# steps; programs beside the ranks need more, or a single pause of a rank would outweigh them.
 ELEVEN = by_group(
     [
-        Fault(number=1, kind="slow-rank", ranks=2, who=1, rows=("forward",), where="forward", delay_s=0.15, steps=12),
+        Fault(number=1, kind="slow-rank", ranks=2, who=1, rows=("forward",), where="forward", delay_s=0.15, steps=8),
         Fault(
             number=2,
             kind="slow-rank",
@@ -26,7 +33,7 @@ ELEVEN = by_group(
             where="backward",
             delay_s=0.2,
             busy=True,
-            steps=12,
+            steps=8,
         ),
         Fault(
             number=3,
@@ -37,10 +44,10 @@ ELEVEN = by_group(
             where="optimizer",
             delay_s=0.2,
             strategy="flat",
-            steps=12,
+            steps=8,
         ),
         Fault(
-            number=4, kind="starved-input", ranks=3, who=1, rows=("input-wait",), where="input", delay_s=0.2, steps=12
+            number=4, kind="starved-input", ranks=3, who=1, rows=("input-wait",), where="input", delay_s=0.2, steps=8
         ),
         Fault(
             number=5,
@@ -50,13 +57,13 @@ ELEVEN = by_group(
             rows=("input-wait",),
             where="input",
             delay_s=0.2,
-            steps=12,
+            steps=8,
         ),
-        Fault(number=9, kind="stalled-checkpoint", ranks=2, who=0, rows=("checkpoint",), ballast_mb=100, steps=16),
-        Fault(number=6, kind="oversubscribed", ranks=2, who=1, rows=WORK, load="spin", programs=10, steps=12),
-        Fault(number=8, kind="memory-bandwidth", ranks=2, who=0, rows=WORK, load="copy", programs=10, steps=12),
-        Fault(number=11, kind="slow-link", ranks=2, who=None, rows=("comm-transfer",), rate_mbit=10, hosts=1, steps=12),
-        Fault(number=7, kind="oversubscribed", ranks=2, who=None, rows=WORK, load="spin", programs=5, steps=12),
+        Fault(number=9, kind="stalled-checkpoint", ranks=2, who=0, rows=("checkpoint",), ballast_mb=100, steps=11),
+        Fault(number=6, kind="oversubscribed", ranks=2, who=1, rows=WORK, load="spin", programs=10, steps=30),
+        Fault(number=8, kind="memory-bandwidth", ranks=2, who=0, rows=WORK, load="copy", programs=10, steps=30),
+        Fault(number=11, kind="slow-link", ranks=2, who=None, rows=("comm-transfer",), rate_mbit=10, hosts=1, steps=8),
+        Fault(number=7, kind="oversubscribed", ranks=2, who=None, rows=WORK, load="spin", programs=5, steps=40),
         Fault(
             number=10,
             kind="slow-link",
@@ -66,7 +73,7 @@ ELEVEN = by_group(
             rate_mbit=15,
             hosts=2,
             strategy="flat",
-            steps=12,
+            steps=8,
         ),
     ]
 )
@@ -93,16 +100,30 @@ def test_the_cause_comes_first(busy: bool, runs: FaultRuns, fault: Fault) -> Non
     # Programs on one core push whatever else runs on the machine to the others, where it can slow a rank down as much.
     if crowds_one and busy:
         pytest.skip("the machine is too busy to crowd one core more than the others")
-    for _ in range(3 if crowds_one else 1):
-        # Counters would say what is true of a machine that others use, too: that all ranks had to share their cores.
-        found = runs.run(fault, counters=fault.programs > 0 and fault.who is None)
-        if found.place == 1:
-            break
-    assert found.place == 1, [(each.rank, each.kind, each.lost_s) for each in found.suspects]
-    assert all(each.kind != "comm-wait" for each in found.suspects), "a symptom was blamed"
-    if found.held_up_s is not None:
-        timed_s = found.held_up_s * (fault.steps - 1) / (fault.steps + (fault.where in WORK))
-        assert 0.5 * timed_s < found.suspects[0].lost_s < 1.5 * timed_s
+    # Counters would say what is true of a machine that others use, too: that all ranks had to share their cores.
+    counters = fault.programs > 0 and fault.who is None
+    found = [runs.run(fault, counters=counters) for _ in range(RUNS)]
+    lost_s = _median_losses(found)
+    rank, kind = max(lost_s, key=lost_s.__getitem__, default=(None, ""))
+    assert rank == fault.who and kind in fault.rows, lost_s
+    assert all(kind != "comm-wait" for _, kind in lost_s), "a symptom was blamed"
+    if fault.delay_s:
+        shares = [_share_found(one) for one in found]
+        assert 0.5 < statistics.median(shares) < 1.5, shares
+
+
+def _median_losses(found: list[Found]) -> dict[tuple[int | None, str], float]:
+    """What each suspect, a rank and a kind of the ledger, cost in the median of some runs; seconds."""
+    lost_s = [{(each.rank, each.kind): each.lost_s for each in one.suspects} for one in found]
+    return {who: statistics.median(one.get(who, 0.0) for one in lost_s) for who in set().union(*lost_s)}
+
+
+def _share_found(found: Found) -> float:
+    """Time that the first suspect is said to have cost, over the delay that was put into the timed steps."""
+    fault = found.fault
+    assert found.held_up_s is not None
+    timed_s = found.held_up_s * (fault.steps - 1) / (fault.steps + (fault.where in WORK))
+    return found.suspects[0].lost_s / timed_s if found.suspects else 0.0
 
 
 def test_the_table_is_fifty_faults_that_follow_from_the_seed() -> None:

@@ -26,6 +26,8 @@ PROGRAM = Path(__file__).with_name("truth_rank.py")
 SHAPES = ((64, 1, 3, 3), (64,), (128, 64, 3, 3), (128,), (10, 128), (10,))
 GRADIENTS = sum(int(np.prod(shape)) for shape in SHAPES)
 STEPS = 8
+MEASUREMENTS = 3
+"""Of each duration: another process may disturb one of them, so their median has to be right."""
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +49,17 @@ def test_a_delayed_rank_is_waited_for_as_long_as_it_is_late(ranks, digits, tmp_p
 
     What else the machine does to them between sleep and message is in the stamps, too.
     """
+    found = [waits_and_delays(ranks, tmp_path / str(n), digits, strategy) for n in range(MEASUREMENTS)]
+    late_s = statistics.median(statistics.median(late) for _, late in found)
+    off_s = statistics.median(statistics.median(abs(waits - late)) for waits, late in found)
+    assert late_s > 0.15
+    assert off_s < max(0.05 * late_s, 0.01), (off_s, found)
+
+
+def waits_and_delays(ranks: LiveRanks, folder: Path, data: Path, strategy: str) -> tuple[np.ndarray, np.ndarray]:
+    """How long rank 0 waited in each step by its trace, and how late rank 1 was by the ranks' own stamps; seconds."""
     run, said = trained(
-        ranks, tmp_path, digits, "stamped", strategy=strategy, who=1, where="forward", delay_s=0.2, steps=20
+        ranks, folder, data, "stamped", strategy=strategy, who=1, where="forward", delay_s=0.2, steps=STEPS
     )
     assert min(said[1]["taken_s"]) >= 0.2
     late_s = (np.array(said[1]["ready_ns"]) - np.array(said[0]["ready_ns"])) / 1e9
@@ -56,10 +67,8 @@ def test_a_delayed_rank_is_waited_for_as_long_as_it_is_late(ranks, digits, tmp_p
     steps = np.flatnonzero(run.traces[0].kind == SPAN_KINDS.index("step"))
     starts, ends = run.traces[0].start_ns[steps], run.traces[0].end_ns[steps]
     waits_s = (sums_until(prompt, ends) - sums_until(prompt, starts))[WAIT] / 1e9
-    assert len(waits_s) == len(late_s) == 20
-    assert statistics.median(late_s) > 0.15
-    off_s = statistics.median(abs(waits_s - late_s))
-    assert off_s < max(0.05 * statistics.median(late_s), 0.01), (off_s, waits_s, late_s)
+    assert len(waits_s) == len(late_s) == STEPS
+    return waits_s, late_s
 
 
 def gradients(found: Anatomy, *, at_least: int = 1000) -> list[MessageKind]:
@@ -99,9 +108,16 @@ def test_local_sgd_sends_parameters_and_state_every_few_steps(ranks, digits, tmp
 
 def test_completions_are_the_profilers(ranks, tmp_path) -> None:
     """At or after what Kineto saw in gloo's thread, and no later than completions are seen late here."""
-    repeats = 30
-    said = ranks.ask("profiled", folder=str(tmp_path), payload_bytes=1 << 20, repeats=repeats)
-    run = read_run(RunFolder(tmp_path))
+    found = [lateness_to_profiler(ranks, tmp_path / str(n), repeats=16) for n in range(MEASUREMENTS)]
+    off_s = statistics.median(off for off, _ in found)
+    assert off_s > -0.001, "over before it was"
+    assert off_s < max(statistics.median(p99 for _, p99 in found), 0.005), found
+
+
+def lateness_to_profiler(ranks: LiveRanks, folder: Path, *, repeats: int) -> tuple[float, float]:
+    """How much later than by the profiler messages are completed, in the median, and the run's own p99; seconds."""
+    said = ranks.ask("profiled", folder=str(folder), payload_bytes=1 << 20, repeats=repeats)
+    run = read_run(RunFolder(folder))
     own = messages(run.traces, 2)[0]
     reduced = np.flatnonzero(np.array([run.traces[0].operation[row] == "allreduce_" for row in own.row]))
     ours = own.completed_ns[reduced]
@@ -109,9 +125,7 @@ def test_completions_are_the_profilers(ranks, tmp_path) -> None:
     assert len(ours) == len(theirs) == repeats
     late = anatomy(run).lateness
     assert late is not None and late.messages == 2 * (repeats + 2)  # and barriers
-    off_s = (ours - theirs) / 1e9
-    assert statistics.median(off_s) > -0.001, "over before it was"
-    assert statistics.median(off_s) < max(late.p99_s, 0.005), (statistics.median(off_s), late)
+    return statistics.median((ours - theirs) / 1e9), late.p99_s
 
 
 @pytest.fixture(scope="module")
@@ -122,15 +136,13 @@ def far_ranks(net_hosts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[L
 
 @pytest.mark.parametrize(("rate", "bits_per_s", "payload"), [("1gbit", 1e9, 16 << 20), ("100mbit", 1e8, 4 << 20)])
 def test_bus_bandwidth_is_that_of_the_wire(net_hosts, far_ranks, tmp_path, rate, bits_per_s, payload) -> None:
-    """Within 15 % of the rate that tc shapes the links to, headers included."""
+    """Within 15 % of the rate that tc shapes the links to, headers included, in the median of five."""
     found = []
     with net_hosts.shaped(rate):
-        for attempt in range(5):  # a busy machine can make a link look slower, not faster
-            folder = tmp_path / str(attempt)
+        for measurement in range(5):
+            folder = tmp_path / str(measurement)
             far_ranks.ask("exchange", folder=str(folder), payload_bytes=payload, repeats=4)
             (kind,) = (kind for kind in anatomy(read_run(RunFolder(folder))).messages if kind.payload_bytes == payload)
             assert kind.count == 4 and kind.bus_bytes_per_s is not None
             found.append(kind.bus_bytes_per_s * 8 / bits_per_s)
-            if found[-1] > 0.85:
-                break
-    assert 0.85 < found[-1] < 1.15, found
+    assert 0.85 < statistics.median(found) < 1.15, found

@@ -133,7 +133,11 @@ def test_a_rank_without_spans_costs_the_ledger_nothing_else(finished: api.Result
     (runs / "spans" / "rank-0001.arrows").unlink()
     again = api.open_results(finished.folder)
     assert again.points[1].speedup == point.speedup
-    assert any("1 of its 2 ranks" in f"{f.summary} {f.cause}" for f in again.results.findings)
+    assert any(
+        gap.code == "spans-of-some-ranks" and (gap.values["found"], gap.values["ranks"]) == (1, 2)
+        for finding in again.results.findings
+        for gap in finding.values.get("gaps", ())
+    )
 
 
 def test_a_folder_that_cannot_be_written_to_is_still_read(

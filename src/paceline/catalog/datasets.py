@@ -43,7 +43,7 @@ DATASETS: dict[str, DatasetEntry] = {
         image_folder=True,
     ),
     "digits": DatasetEntry(
-        at="paceline.data.digits:digits", text="1,797 handwritten digits, 8×8×1, carried by scikit-learn"
+        at="paceline.data.digits:digits", text="1,797 handwritten digits, 8×8×1, shipped with Paceline"
     ),
     "synthetic": DatasetEntry(
         at="paceline.data.synthetic:synthetic", text="random images of any shape that can be learned", made=True

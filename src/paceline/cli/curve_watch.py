@@ -14,6 +14,7 @@ from pathlib import Path
 from paceline.analyze.learning.faults import dead, diverged
 from paceline.records.curves import read_epochs
 from paceline.records.run import Epoch
+from paceline.report.wording.notes import note_text
 
 
 class CurveWatch:
@@ -42,10 +43,10 @@ class CurveWatch:
             if epoch.epoch <= self._seen:
                 continue
             self._seen = epoch.epoch
-            for name, text in (("diverged", diverged(epoch)), ("dead", dead(epoch, self._classes))):
-                if text and name not in self._told:
+            for name, why in (("diverged", diverged(epoch)), ("dead", dead(epoch, self._classes))):
+                if why and name not in self._told:
                     self._told.add(name)
-                    found.append(text)
+                    found.append(note_text(why))
         return found
 
 

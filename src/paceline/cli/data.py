@@ -160,7 +160,7 @@ def show(
     rows = [
         (str(label), name, count_text(train), percent_text(train / dataset.train), count_text(test_count))
         for label, (name, train, test_count) in enumerate(
-            zip(names, dataset.train_counts or (), dataset.test_counts or (), strict=False)
+            zip(names, dataset.train_counts, dataset.test_counts, strict=False)
         )
     ]
     if rows:

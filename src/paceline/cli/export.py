@@ -27,7 +27,7 @@ Format = Annotated[
         name="--format",
         metavar="NAME",
         completer=completers.choices("chrome", "parquet", "csv", "chakra", "tensorboard", "mlflow"),
-        help="chrome, parquet, csv, chakra (docs/trace.md), tensorboard or mlflow (docs/tracking.md).",
+        help="chrome, parquet, csv, chakra, tensorboard or mlflow.",
     ),
 ]
 Target = Annotated[

@@ -118,7 +118,7 @@ def _option(text: str) -> tuple[str, Any]:
         raise RequestError(
             f"--set {text!r} is not KEY=VALUE.",
             right="For example: --set layers=3",
-            next="See the options of each model: docs/study-file.md",
+            next="See: paceline models --help",
         )
     return key.strip(), toml_or_text(value)
 

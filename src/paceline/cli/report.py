@@ -38,7 +38,7 @@ def report(
         Parameter(
             metavar="NAMES",
             completer=completers.choices(*FORMATS),
-            help="html, md, tex or csv, or several separated by commas; see docs/paper.md.",
+            help="html, md, tex or csv, or several separated by commas.",
         ),
     ] = "html",
     figures: Annotated[

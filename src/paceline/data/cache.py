@@ -52,15 +52,15 @@ class Dataset:
     mean: tuple[float, ...]
     """Per channel of the training images, uint8 scaled to 0..1 first."""
     std: tuple[float, ...]
-    """The same; 1 where a channel never changes."""
+    """Standard deviation per channel of the training images; 1 where a channel never changes."""
     source: str
     """Where it came from, in words."""
     class_names: tuple[str, ...] | None = None
     """In the order of their labels; None where they are not known."""
-    train_counts: tuple[int, ...] | None = None
-    """Training samples of each class; None in a cache that an older version wrote."""
-    test_counts: tuple[int, ...] | None = None
-    """The same of the test samples."""
+    train_counts: tuple[int, ...] = ()
+    """Training samples of each class."""
+    test_counts: tuple[int, ...] = ()
+    """Test samples of each class."""
     validation: int = 0
     """How many of the training samples, the first ones, are a validation set that the data brought along."""
     mixed: bool = False

@@ -1,11 +1,10 @@
 """CIFAR-10: 60,000 photos of 32×32 pixels in ten classes.
 
     binary    data_batch_1.bin ... test_batch.bin    records of a label and 3,072 bytes: red, green, blue planes
-    Python    data_batch_1 ... test_batch            pickled dictionaries of the same, read by an unpickler that knows
-                                                     arrays and plain values alone
     npm       data_batch_1.png ... test_batch.png    sheets with an image a row, pixel by pixel
 
-All are brought to the same arrays, and told right or wrong by the SHA-256 of the decoded bytes.
+Both become the same arrays, which are verified by the SHA-256 of the decoded bytes. The Python version is refused: it
+is made of pickles, which are programs.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from paceline.data.cache import storage_told
 from paceline.data.mnist import verified
 from paceline.data.npz import read_npz
 from paceline.data.pictures import pillow, quietly
-from paceline.data.plain_pickle import NotPlain, PickledArray, plain_values
 from paceline.data.sources import Source, SourceFailure, download_file, first_of, npm_archive
 from paceline.data.unpacking import is_archive, unpacked
 from paceline.errors import DataError
@@ -98,19 +96,6 @@ def read_binary(path: Path) -> tuple[np.ndarray, np.ndarray]:
     return _pixel_by_pixel(records[:, 1:]), records[:, 0]
 
 
-def read_pickled(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Images and labels of a batch in the Python version."""
-    try:
-        batch = plain_values(_bytes(path))
-        # Keys are text in pickles that Python 3 wrote.
-        images, labels = (batch[key if key in batch else key.decode()] for key in (b"data", b"labels"))
-        if not isinstance(images, PickledArray) or not isinstance(labels, list):
-            raise TypeError("it holds no array and no list of labels")
-        return _pixel_by_pixel(images.rows()), np.array(labels, dtype=np.int64)
-    except (NotPlain, TypeError, ValueError, KeyError, OverflowError) as error:
-        raise _not_a_batch(path, str(error)) from error
-
-
 def read_sheets(folder: Path) -> Arrays:
     """CIFAR-10 out of the sheets and labels of the npm package."""
     labels = [np.array(_json(folder / f"{part}_lables.json"), dtype=np.int64) for part in ("train", "test")]
@@ -119,15 +104,20 @@ def read_sheets(folder: Path) -> Arrays:
 
 
 def _batches(folder: Path) -> Arrays | None:
-    """The six batches of a folder, or of the one that the archives unpack to; None where they are not there."""
-    forms = ((".bin", read_binary), ("", read_pickled))
-    for place in (folder, folder / "cifar-10-batches-bin", folder / "cifar-10-batches-py"):
-        for ending, read in forms:
-            paths = [place / f"{batch}{ending}" for batch in BATCHES]
-            if all(os.path.isfile(path) for path in paths):
-                parts = [read(path) for path in paths]
-                images, labels = (np.concatenate([part[which] for part in parts[:-1]]) for which in (0, 1))
-                return Arrays.of((images, labels, *parts[-1]), source=f"your files: {place}")
+    """The six batches of a folder, or of the one that the archive unpacks to; None where they are not there."""
+    for place in (folder, folder / "cifar-10-batches-bin"):
+        paths = [place / f"{batch}.bin" for batch in BATCHES]
+        if all(os.path.isfile(path) for path in paths):
+            parts = [read_binary(path) for path in paths]
+            images, labels = (np.concatenate([part[which] for part in parts[:-1]]) for which in (0, 1))
+            return Arrays.of((images, labels, *parts[-1]), source=f"your files: {place}")
+    for place in (folder, folder / "cifar-10-batches-py"):
+        if os.path.isfile(place / BATCHES[0]):
+            raise DataError(
+                f"{place} has the Python version of CIFAR-10, which is made of pickles.",
+                right="Paceline reads the binary version: a pickle can run code.",
+                next=f"Put cifar-10-binary.tar.gz there instead (from {URL}).",
+            )
     return None
 
 
@@ -137,7 +127,7 @@ def _from_archive(archive: Path, cache: Path) -> Arrays:
     if found is None:
         raise DataError(
             f"{archive} does not hold the six batches of CIFAR-10.",
-            right=f"It holds {', '.join(BATCHES)}, plain or as .bin, in cifar-10-batches-py or -bin.",
+            right=f"It holds {', '.join(f'{batch}.bin' for batch in BATCHES)} in cifar-10-batches-bin.",
             next=f"Fetch it again from {URL}.",
         )
     return replace(found, source=f"your files: {archive}")
@@ -188,13 +178,9 @@ def _bytes(path: Path) -> bytes:
     with path.open("rb") as file:
         data = file.read(_BATCH_LIMIT_BYTES + 1)
     if len(data) > _BATCH_LIMIT_BYTES:
-        raise _not_a_batch(path, f"it has more than {_BATCH_LIMIT_BYTES:,} bytes")
+        raise DataError(
+            f"{path} is not a part of CIFAR-10: it has more than {_BATCH_LIMIT_BYTES:,} bytes.",
+            right=f"A batch has {_PER_BATCH:,} images of {_IMAGE_BYTES:,} bytes.",
+            next="Fetch it again.",
+        )
     return data
-
-
-def _not_a_batch(path: Path, reason: str) -> DataError:
-    return DataError(
-        f"{path} is not a batch of CIFAR-10: {' '.join(reason.split())[:200].rstrip('.')}.",
-        right="A batch is a pickled dictionary of arrays and lists, and nothing else.",
-        next="Fetch it again, or take the binary version.",
-    )

@@ -69,10 +69,11 @@ def image_folder(path: Path, where: Path | None = None) -> ImageFolder:
     try:
         return _image_folder(path, str(where or path))
     except OSError as error:
+        unreadable = Path(error.filename or path)
         raise DataError(
-            f"{error.filename or path} cannot be read: {error.strerror or error}.",
+            f"{unreadable} cannot be read: {error.strerror or error}.",
             right="Every class folder has to be readable.",
-            next=f"Check its permissions: ls -ld {shlex.quote(str(error.filename or path))}",
+            next=f"Check its permissions: ls -ld {shlex.quote(str(unreadable))}",
         ) from error
 
 

@@ -17,8 +17,6 @@ from paceline.data.arrays import digest, order
 from paceline.data.cache import (
     Dataset,
     IndexEntry,
-    MappedDataset,
-    class_counts,
     entry_path,
     keep,
     open_dataset,
@@ -26,9 +24,8 @@ from paceline.data.cache import (
     write_entry,
 )
 from paceline.data.request import Request, request
-from paceline.data.sources import NoSourceError
 from paceline.errors import DataError
-from paceline.identity import cache_folder, in_ci
+from paceline.identity import cache_folder
 from paceline.records.settings import DataSettings
 
 _SPLIT_SEED = 690_590
@@ -94,27 +91,6 @@ def prepare(
     return Prepared(dataset=dataset, folder=folder, note=arrays.note)
 
 
-def prepare_or_digits(
-    settings: DataSettings,
-    *,
-    base: Path,
-    cache: Path | None = None,
-    say: Callable[[str], None] = lambda line: None,
-) -> tuple[Prepared, DataSettings]:
-    """`prepare`, but scikit-learn's digits where no source of MNIST can be reached; in CI that is
-    a failure. The settings come back as they then apply: no more samples than there are."""
-    try:
-        return prepare(settings, base=base, cache=cache, say=say), settings
-    except NoSourceError as error:
-        if settings.dataset != "mnist" or in_ci():
-            raise
-        reasons = "; ".join(error.failures)
-    prepared = prepare(replace(settings, dataset="digits"), base=base, cache=cache, say=say)
-    fitted, changes = _fitted(replace(settings, dataset="digits"), prepared.dataset)
-    note = f"MNIST could not be had from any source ({reasons}): using the digits that scikit-learn carries"
-    return replace(prepared, note=", ".join((note, *changes))), fitted
-
-
 def cached(settings: DataSettings, *, base: Path, cache: Path | None = None) -> Prepared | None:
     """The data set that the settings name, where it is in the cache; nothing is fetched or decoded."""
     cache = cache or cache_folder()
@@ -138,7 +114,7 @@ def check(settings_or_name: DataSettings | str, *, base: Path, cache: Path | Non
             right=f"Expected {mapped.dataset.digest} over the four arrays.",
             next=f"Remove that folder, then: paceline data fetch {settings.dataset}",
         )
-    return Prepared(dataset=replace(_with_counts(mapped), source=entry.source), folder=folder, note=entry.note)
+    return Prepared(dataset=replace(mapped.dataset, source=entry.source), folder=folder, note=entry.note)
 
 
 def not_cached(settings: DataSettings, cache: Path | None = None) -> DataError:
@@ -212,24 +188,6 @@ def _shuffled(dataset: Dataset, samples: int) -> np.ndarray:
     return np.arange(samples) if dataset.mixed else order(samples, _SPLIT_SEED)
 
 
-def _fitted(settings: DataSettings, dataset: Dataset) -> tuple[DataSettings, list[str]]:
-    """Settings that were meant for MNIST's 60,000 samples, made to fit a smaller set; the changes."""
-    changes = []
-    fitted = settings
-    if settings.validation >= 1:
-        share = max(1, round(settings.validation * dataset.train / 60_000))
-        fitted = replace(fitted, validation=float(share))
-        changes.append(f"{share:,} of them to validate on in place of {settings.validation:,.0f}")
-    left = dataset.train - _num_validation(dataset, fitted)
-    if settings.train_samples is not None and settings.train_samples > left:
-        fitted = replace(fitted, train_samples=left)
-        changes.append(f"{left:,} of them to train on in place of {settings.train_samples:,}")
-    if settings.test_samples is not None and settings.test_samples > dataset.test:
-        fitted = replace(fitted, test_samples=None)
-        changes.append(f"{dataset.test:,} to test on in place of {settings.test_samples:,}")
-    return fitted, changes
-
-
 def _num_validation(dataset: Dataset, settings: DataSettings) -> int:
     asked = settings.validation
     if dataset.validation:
@@ -258,19 +216,7 @@ def _cached(wanted: Request, cache: Path) -> Prepared | None:
         return None
     folder = cache / entry.folder
     try:
-        dataset = _with_counts(open_dataset(folder))
+        dataset = open_dataset(folder).dataset
     except DataError:
         return None
     return Prepared(dataset=replace(dataset, name=wanted.name, source=entry.source), folder=folder, note=entry.note)
-
-
-def _with_counts(mapped: MappedDataset) -> Dataset:
-    """The description with the samples of each class, which older versions did not write down."""
-    dataset = mapped.dataset
-    if dataset.train_counts is not None:
-        return dataset
-    labels = (mapped.train_labels, mapped.test_labels)
-    if any(part.min() < 0 or part.max() >= dataset.classes for part in labels):  # damaged, which `check` says
-        return dataset
-    train, test = (class_counts(part, dataset.classes) for part in labels)
-    return replace(dataset, train_counts=train, test_counts=test)

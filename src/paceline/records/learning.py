@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from paceline.records.finding import Note
+
 if TYPE_CHECKING:
     from paceline.records.results import Interval
 
@@ -122,8 +124,8 @@ class Fault:
     run: int
     epoch: int
     """The first at which it shows."""
-    text: str
-    """One sentence with the figures."""
+    why: Note
+    """What shows it, with the figures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

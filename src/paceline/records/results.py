@@ -9,7 +9,6 @@ from paceline.records.anatomy import Anatomy, Efficiencies
 from paceline.records.finding import Finding
 from paceline.records.laws import SeriesLaws
 from paceline.records.learning import Learning, Lesson
-from paceline.records.published import Beside
 from paceline.records.run import CachedFeatures, Epoch, Machine
 from paceline.records.study import Point, Study
 
@@ -243,5 +242,3 @@ class StudyResults:
     """Scaling laws, one entry for every series with two numbers of ranks or more."""
     effects: tuple[Effect, ...] = ()
     """Every value of every factor against the baseline, of a study whose design is one-at-a-time."""
-    published: Beside | None = None
-    """The published study that it names, cell by cell; None where it names none."""

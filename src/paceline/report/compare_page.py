@@ -3,11 +3,9 @@ could not be compared."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from html import escape
+from dataclasses import dataclass
 
 from paceline.records.changes import Change, Changes, Comparison
-from paceline.report.canvas import Figure
 from paceline.report.change_tables import (
     accuracy_table,
     efficiencies_table,
@@ -17,67 +15,68 @@ from paceline.report.change_tables import (
 )
 from paceline.report.changes_text import only_in, percent_interval, sentence, side_text
 from paceline.report.compare_plots import compare_figures
-from paceline.report.figure_html import figure_html, plots_html
+from paceline.report.facts import Fact
+from paceline.report.markup import fragment
 from paceline.report.page import page
 from paceline.report.phrases import listed
 from paceline.report.side_tables import all_differences_table, letters, num_tests, sides_table
-from paceline.report.table_html import table_html, text_html
+from paceline.report.tables import Table
 
-Drawn = Mapping[str, Figure]
 _MOST_NAME = 60
 _PROTOCOL = (
-    (
+    Fact(
         "Time",
         "that of the timed epochs, the first of a run left out, divided by their steps or samples; of single runs, "
         "that of their steps after the first, taken together in blocks.",
     ),
-    (
+    Fact(
         "Real",
         "where Mann and Whitney's rank test gives a p of 0.05 or less, corrected by Holm's method for all that are "
         "tested together, and the interval of the ratio leaves out 1. Else the two cannot be told apart, which is not "
         "to say that they are equal.",
     ),
-    (
+    Fact(
         "Interval",
         "of a ratio or difference: the same test turned round, over all pairs of a value of A and one of the other "
         "side. Of a median: two of the runs between which it lies; with fewer than five runs their range.",
     ),
-    ("By kind", "the ledger of the run whose time is the median: its rows sum to the difference of the two medians."),
+    Fact(
+        "By kind", "the ledger of the run whose time is the median: its rows sum to the difference of the two medians."
+    ),
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A change with its tables; those that are real are open on the page."""
+
+    heading: str
+    tables: tuple[Table, ...]
+    notes: tuple[str, ...]
+    is_open: bool
 
 
 def render(found: Comparison) -> str:
     """The comparison as the text of a self-contained page."""
     drawn = {figure.name: figure for figure in compare_figures(found)}
     title = f"{listed([_name(side.name) for side in found.sides[1:]])} against {_name(found.sides[0].name)}"
-    sections = [
-        ("results", "What changed?", _changed(found, drawn)),
-        ("time", "Where does it come from?", _sources(found, drawn)),
-        ("accuracy", "What did it cost in accuracy?", _accuracies(found, drawn)),
-        ("gaps", "What could not be compared?", _gaps(found)),
-        ("measured", "How was it tested?", _protocol()),
-    ]
-    links = "".join(f'<li><a href="#{name}">{heading}</a></li>' for name, heading, _ in sections)
-    contents = f'<nav class="contents" aria-label="Contents"><ul>{links}</ul></nav>'
-    body = [_first(found, title, drawn), contents]
-    body += [
-        f'<section id="{name}" class="question"><h2>{heading}</h2>{text}</section>' for name, heading, text in sections
-    ]
-    return page(title=title, name=f"compare-{title}", body="\n".join(body), drawn=drawn.values())
-
-
-def _first(found: Comparison, title: str, drawn: Drawn) -> str:
-    """The answer for every side, and the two plots that show it."""
-    names = zip(letters(found), found.sides, strict=True)
-    sides = "<br>".join(escape(side_text(letter, side)) for letter, side in names)
-    answer = text_html(_answer(found))
-    shown = [(drawn.get("ratio"), "main"), (drawn.get("ledger"), "beside")]
-    plots = "".join(figure_html(figure, kind=kind, level=2) for figure, kind in shown if figure is not None)
-    alone = " alone" if sum(figure is not None for figure, _ in shown) == 1 else ""
-    return (
-        f'<div class="first{alone}"><header><ul class="headline"><li class="brand">Paceline</li></ul>'
-        f'<h1>{escape(title)}</h1><p class="verdict">{answer}</p></header><p class="remarks">{sides}</p>{plots}</div>'
+    changes = [(each, change) for each in found.against for change in each.changes]
+    body = fragment(
+        "compare",
+        "page",
+        title=title,
+        answer=_answer(found),
+        sides=[side_text(letter, side) for letter, side in zip(letters(found), found.sides, strict=True)],
+        drawn=drawn,
+        differences=(all_differences_table(found), sides_table(found)),
+        sentences=[sentence(change, each.letter) for each, change in changes],
+        ledgers=[figure for name, figure in drawn.items() if name.startswith("ledger-")],
+        pairs=[_pair(change, each.letter, found) for each, change in changes],
+        accuracies=[accuracy_table(each.changes, each.letter) for each in found.against],
+        gaps=_gaps(found),
+        protocol=_PROTOCOL,
     )
+    return page(title=title, name=f"compare-{title}", body=body, drawn=drawn.values())
 
 
 def _answer(found: Comparison) -> str:
@@ -107,58 +106,27 @@ def _short(change: Change, letter: str) -> str:
     return f"{letter} is {percent_interval(change.time_s)} {word} than A with {change.label}"
 
 
-def _changed(found: Comparison, drawn: Drawn) -> str:
-    told = "".join(
-        f'<p class="told">{text_html(sentence(change, changes.letter))}</p>'
-        for changes in found.against
-        for change in changes.changes
-    )
-    plots = plots_html([drawn.get("throughput"), drawn.get("epoch")])
-    return table_html(all_differences_table(found)) + table_html(sides_table(found)) + told + plots
-
-
-def _sources(found: Comparison, drawn: Drawn) -> str:
-    """Of every pair the parts, the efficiencies and the messages; each folded, but for those that differ."""
-    further = plots_html([figure for name, figure in drawn.items() if name.startswith("ledger-")])
-    folds = "".join(_pair(change, changes, found) for changes in found.against for change in changes.changes)
-    return (further + folds) or '<p class="told">Nothing was timed on both sides.</p>'
-
-
-def _pair(change: Change, changes: Changes, found: Comparison) -> str:
-    letter = changes.letter
-    tables = (
-        times_table([change], change.unit, letter, num_tests(found)),
-        parts_table(change, letter),
-        efficiencies_table(change, letter),
-        messages_table(change, letter),
-    )
-    notes = "".join(f'<p class="told">{text_html(note)}</p>' for note in (change.gap, *change.notes) if note)
-    opened = " open" if change.time_s.real else ""
-    return (
-        f'<details class="fold"{opened}><summary>{escape(f"{letter} against A with {change.label}")}</summary>'
-        f"{''.join(map(table_html, tables))}{notes}</details>"
+def _pair(change: Change, letter: str, found: Comparison) -> Pair:
+    return Pair(
+        heading=f"{letter} against A with {change.label}",
+        tables=(
+            times_table([change], change.unit, letter, num_tests(found)),
+            parts_table(change, letter),
+            efficiencies_table(change, letter),
+            messages_table(change, letter),
+        ),
+        notes=tuple(note for note in (change.gap, *change.notes) if note),
+        is_open=bool(change.time_s.real),
     )
 
 
-def _accuracies(found: Comparison, drawn: Drawn) -> str:
-    tables = "".join(table_html(accuracy_table(changes.changes, changes.letter)) for changes in found.against)
-    nothing = '<p class="told">No side has a test accuracy that the other has, too.</p>'
-    return plots_html([drawn.get("accuracy")]) + (tables or nothing)
-
-
-def _gaps(found: Comparison) -> str:
+def _gaps(found: Comparison) -> list[Fact]:
     """Points without a counterpart, what was not measured, and what the tests cannot tell."""
-    rows = "".join(
-        f"<dt>{changes.letter} against A</dt><dd>{text_html(' '.join((*only_in(changes), *changes.notes)))}</dd>"
+    return [
+        Fact(f"{changes.letter} against A", " ".join((*only_in(changes), *changes.notes)))
         for changes in found.against
         if changes.notes or changes.only_a or changes.only_b
-    )
-    return f'<dl class="facts card">{rows}</dl>' if rows else '<p class="told">Every point has its counterpart.</p>'
-
-
-def _protocol() -> str:
-    rows = "".join(f"<dt>{name}</dt><dd>{text_html(text)}</dd>" for name, text in _PROTOCOL)
-    return f'<dl class="facts card">{rows}</dl>'
+    ]
 
 
 def _name(folder: str) -> str:

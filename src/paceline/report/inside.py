@@ -5,20 +5,17 @@ The widest point comes first: it is where scaling is decided.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from html import escape
 from typing import TYPE_CHECKING
 
 from paceline.records.picture import Picture
 from paceline.records.results import PointResult, StudyResults
 from paceline.report import trace_tables
 from paceline.report.choice import drawn_points
-from paceline.report.facts import Fact
-from paceline.report.matrix import Matrix, matrices, matrix_html
-from paceline.report.table_html import table_html, text_html
+from paceline.report.matrix import Matrix, matrices
 from paceline.report.tables import Table
-from paceline.report.timeline import Timeline, timeline, timeline_html
+from paceline.report.timeline import Timeline, timeline
 
 if TYPE_CHECKING:
     from paceline.records.counters import CpuTimes
@@ -75,31 +72,3 @@ def _on_the_page(table: Table) -> Table:
     """A table of `paceline trace`, whose options are not the page's."""
     notes = (note.replace("--top N shows", "paceline trace --top N shows") for note in table.footnotes)
     return replace(table, footnotes=tuple(notes))
-
-
-def insides_html(runs: tuple[Inside, ...], definitions: Iterable[Fact] = ()) -> str:
-    """Every run in a block of its own, and a list to choose from; without scripts all are shown."""
-    if not runs:
-        return ""
-    options = "".join(f"<option>{escape(run.title)}</option>" for run in runs)
-    choice = f'<p class="choose"><label>Run <select data-choose>{options}</select></label></p>' if len(runs) > 1 else ""
-    number, own = 0, tuple(definitions)
-    blocks = []
-    for run in runs:
-        blocks.append(f'<div class="run" data-run>{_inside_html(run, number, own)}</div>')
-        number += run.timeline is not None
-    return choice + "".join(blocks)
-
-
-def _inside_html(run: Inside, number: int, own: tuple[Fact, ...]) -> str:
-    drawn = timeline_html(run.timeline, number, own) if run.timeline else ""
-    problems = "".join(f'<p class="notice">{text_html(text)}</p>' for text in run.problems)
-    cpu = f'<p class="told">{text_html(run.cpu)}</p>' if run.cpu else ""
-    messages = table_html(run.messages, compact=True, definitions=own) if run.messages else ""
-    both = (table for table in (run.arrivals, run.path) if table)
-    pair = "".join(table_html(table, compact=True, definitions=own) for table in both)
-    shades = "".join(matrix_html(matrix) for matrix in run.matrices)
-    blocks = (("pair", pair), ("plots", shades))
-    return f"{drawn}{problems}{cpu}{messages}" + "".join(
-        f'<div class="{kind}">{body}</div>' for kind, body in blocks if body
-    )

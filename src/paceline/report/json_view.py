@@ -7,23 +7,31 @@ from numbers import Real
 from typing import Any
 
 from paceline.records.anatomy import Efficiencies
+from paceline.records.finding import Finding
+from paceline.records.learning import Learning
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.trace import LEDGER_KINDS
 from paceline.report.learning_words import called
-from paceline.report.published_rows import published_object
 from paceline.report.settings import point_settings
 from paceline.report.wording.choices import choice_object
+from paceline.report.wording.findings import finding_words
+from paceline.report.wording.notes import note_text
 from paceline.units import finite
 
 
-def json_object(results: StudyResults, report_path: str | None) -> dict[str, Any]:
-    """The results as JSON-ready values, ledger kinds complete, NaN and infinities as None."""
+def json_object(
+    results: StudyResults, report_path: str | None, published: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """The results as JSON-ready values, ledger kinds complete, NaN and infinities as None.
+
+    `published` is the comparison with a published study.
+    """
     view = {
         "study": results.study.name,
         "folder": results.folder,
         "report": report_path,
         "points": [_point(point) for point in results.points],
-        "findings": [asdict(finding) for finding in results.findings],
+        "findings": [_finding(finding) for finding in results.findings],
         "runs": sum(point.runs for point in results.points),
         "expected_runs": results.expected_runs,
         "baseline": results.baseline,
@@ -32,7 +40,7 @@ def json_object(results: StudyResults, report_path: str | None) -> dict[str, Any
         "effects": [asdict(effect) for effect in results.effects],
         "not_run": [asdict(left_out) for left_out in results.not_run],
         "laws": [asdict(laws) for laws in results.laws],
-        "published": published_object(results.published),
+        "published": published,
         "commit": results.commit,
     }
     return json_ready(view)
@@ -74,11 +82,27 @@ def _point(result: PointResult) -> dict[str, Any]:
         "oversubscribed": result.oversubscribed,
         "emulated": result.emulated,
         "failure": result.failure,
-        "learning": _figure(result.learning),
+        "learning": _learning(result.learning),
         "phases": [asdict(phase) for phase in result.phases],
         "features": _figure(result.features),
         "network": result.network,
     }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    words = asdict(finding_words(finding))
+    return {"name": finding.code, "severity": finding.severity, **words, "points": finding.points}
+
+
+def _learning(learning: Learning | None) -> dict[str, Any] | None:
+    """What the curves of a point show; its faults in words."""
+    if learning is None:
+        return None
+    faults = [
+        {"name": fault.name, "run": fault.run, "epoch": fault.epoch, "text": note_text(fault.why)}
+        for fault in learning.faults
+    ]
+    return asdict(learning) | {"faults": faults}
 
 
 def _lesson(results: StudyResults) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from paceline.records.results import StudyResults
 from paceline.report.choice import is_several
 from paceline.report.facts import Fact
 from paceline.report.phrases import LAW_NAMES, listed
-from paceline.report.table_html import table_html, text_html
 from paceline.report.tables import NONE, Cell, Table
 from paceline.units import number_text, percent_text
 
@@ -24,6 +23,11 @@ class Told:
 
     series: str
     sentences: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The sentences, behind the name of the series."""
+        return (f"{self.series}: " if self.series else "") + " ".join(self.sentences)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,18 +72,6 @@ def _told(results: StudyResults, several: bool) -> Iterator[Told]:
     for why, names in refused.items():
         everywhere = len(names) == len(results.laws)
         yield Told(series="" if everywhere else listed(names), sentences=(why,))
-
-
-def laws_html(laws: ShownLaws) -> str:
-    """The table, and below it a paragraph for each series; nothing where there is nothing to say."""
-    return table_html(laws.table, definitions=laws.definitions) + "".join(
-        f'<p class="told">{text_html(told_text(told))}</p>' for told in laws.told
-    )
-
-
-def told_text(told: Told) -> str:
-    """The sentences of a series, behind its name."""
-    return (f"{told.series}: " if told.series else "") + " ".join(told.sentences)
 
 
 def _row(own: SeriesLaws, law: Law, several: bool) -> tuple[Cell, ...]:

@@ -5,9 +5,7 @@ Each shows what a mark looks like without its colour: marker and dash of a line,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from html import escape
 
 # Plotly's markers and patterns, drawn around the origin and in a square of 14.
 MARKERS = {
@@ -76,40 +74,3 @@ def kind_key(kind: str) -> Key:
     """The entry of a kind of the ledger."""
     color, pattern = KIND_STYLES[kind]
     return Key(label=kind, color=color, pattern=pattern)
-
-
-def legend_html(keys: Iterable[Key], figure: str = "") -> str:
-    """A list of drawn keys and their labels; of a `figure` each is a button that hides and shows what it stands for."""
-    entries = "".join(f"<li>{_entry(key, figure)}</li>" for key in keys)
-    return f'<ul class="legend">{entries}</ul>' if entries else ""
-
-
-def _entry(key: Key, figure: str) -> str:
-    label = escape(key.label)
-    drawn = f"{_bar(key) if key.pattern is not None else _line(key)}<span>{label}</span>"
-    if not figure:
-        return drawn
-    return (
-        f'<button type="button" class="key" data-toggle="{escape(figure)}" data-key="{label}" '
-        f'aria-pressed="{"false" if key.off else "true"}" title="Hide or show {label}">{drawn}</button>'
-    )
-
-
-def _line(key: Key) -> str:
-    color = f"var(--{key.color})"
-    dash = f";stroke-dasharray:{DASHES[key.dash]}" if key.dash in DASHES else ""
-    marker = ""
-    if key.marker:
-        fill = "var(--surface)" if key.dash == "dash" else color
-        shape = MARKERS[key.marker]
-        marker = f'<path d="{shape}" transform="translate(15 7)" style="fill:{fill};stroke:{color};stroke-width:1.5"/>'
-    line = f'<path d="M0 7H30" style="fill:none;stroke:{color};stroke-width:2.5{dash}"/>'
-    return f'<svg width="30" height="14" aria-hidden="true">{line}{marker}</svg>'
-
-
-def _bar(key: Key) -> str:
-    square = f'<path d="M0 0H14V14H0Z" style="fill:var(--{key.color})"/>'
-    shape = PATTERNS[key.pattern or ""]
-    stroke = "stroke-width:3;stroke-linecap:round" if key.pattern == "." else "stroke-width:1"
-    pattern = f'<path d="{shape}" style="stroke:var(--on-{key.color});{stroke};opacity:.45"/>' if shape else ""
-    return f'<svg width="14" height="14" aria-hidden="true">{square}{pattern}</svg>'

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 from paceline.records.lr_range import LrAdvice, LrCurve
 from paceline.report.canvas import LINE_STYLES, Figure, axis_title, layout, rounded
-from paceline.report.first_screen import command_html
 from paceline.report.html import render_parts
 from paceline.report.legend import Key
-from paceline.report.steps import Step
-from paceline.report.table_html import table_html, text_html
+from paceline.report.markup import fragment
 from paceline.report.tables import Cell, Table
 from paceline.units import counted, number_text
 
@@ -68,14 +65,8 @@ def curve_text(curve: LrCurve, width: int) -> str:
 
 def page(advice: LrAdvice, name: str, command: str) -> str:
     """The curves as a self-contained page."""
-    parts = [f'<p class="verdict">{text_html(sentence(advice))}</p>', f"<p>{escape(RULE)}</p>"]
-    parts += [f"<p>{text_html(note)}</p>" for note in advice.notes]
-    if command:
-        parts.append(
-            f'<section class="next card"><h2>Run next</h2>{command_html(Step(text="", command=command))}</section>'
-        )
-    figure = _figure(advice)
-    return render_parts(f"Learning rate of {name}", f"lr-{name}", [figure], *parts, table_html(table(advice)))
+    after = fragment("lr_range", "answer", sentence(advice), (RULE, *advice.notes), command, table(advice))
+    return render_parts(f"Learning rate of {name}", f"lr-{name}", [_figure(advice)], after)
 
 
 def _figure(advice: LrAdvice) -> Figure:

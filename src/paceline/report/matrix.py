@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import groupby
 
 from paceline.records.anatomy import Anatomy, Exchange
-from paceline.report.about import about_html
 from paceline.report.tables import NONE
 from paceline.units import bytes_text, counted, duration_text
 
 _MOST_PROCESSES = 64
 _MOST_WITH_FIGURES = 12
 """Columns that still have room for a figure in every cell; with more there are shades alone."""
-_MOST_NUMBERED = 20
-"""Columns that still have room for a number each; with more, every eighth has one."""
 Value = Callable[[Exchange], float | None]
 """What a cell is about."""
 
@@ -40,12 +36,19 @@ class Matrix:
     caption: str
     names: tuple[str, ...]
     """Of the processes, in the order of rows and columns."""
+    heads: tuple[str, ...]
+    """Names above the columns: short where there are many."""
     places: tuple[str, ...]
     """The host of each; empty where there is one, or they are not known."""
     rows: tuple[tuple[Shade | None, ...], ...]
     """None where nothing went from one to the other."""
     figures: bool
     """Whether cells have room for their text."""
+
+    @property
+    def spans(self) -> list[tuple[str, int]]:
+        """Neighbours on one host: its name and their number."""
+        return [(place, len(list(own))) for place, own in groupby(self.places)]
 
 
 def matrices(run: Anatomy, hosts: Sequence[str]) -> tuple[Matrix, ...]:
@@ -60,14 +63,21 @@ def matrices(run: Anatomy, hosts: Sequence[str]) -> tuple[Matrix, ...]:
     names = {number: _name(number, run.ranks) for number in shown}
     grouped = tuple(places.get(number, "servers") for number in shown) if places else ()
     left_out = "" if len(shown) == len(whole) else f" The first {len(shown)} of {len(whole)} processes."
-    found = _pair("ranks", "the rank", run.matrix, names, grouped, left_out)
+    short = {number: _short_name(number, run.ranks) for number in shown}
+    found = _pair("ranks", "the rank", run.matrix, names, grouped, left_out, short)
     if len(run.host_names) > 1 and run.host_matrix:
         found += _pair("hosts", "all ranks of the host", run.host_matrix, dict(enumerate(run.host_names)), (), "")
     return found
 
 
 def _pair(
-    whom: str, from_whom: str, cells: Sequence[Exchange], names: Mapping[int, str], places: tuple[str, ...], note: str
+    whom: str,
+    from_whom: str,
+    cells: Sequence[Exchange],
+    names: Mapping[int, str],
+    places: tuple[str, ...],
+    note: str,
+    short: Mapping[int, str] | None = None,
 ) -> tuple[Matrix, ...]:
     """Payload and time of the same exchanges."""
     if any(cell.estimated for cell in cells):
@@ -76,14 +86,18 @@ def _pair(
             f"the usual algorithm would, a ring for an all-reduce.{note}"
         )
 
+    has_figures = len(names) <= _MOST_WITH_FIGURES
+    heads = names if has_figures or short is None else short
+
     def matrix(title: str, caption: str, value: Value, text: Callable[[float], str]) -> Matrix:
         return Matrix(
             title=f"{title} between {whom}",
             caption=caption + note,
             names=tuple(names.values()),
+            heads=tuple(heads.values()),
             places=places,
             rows=_rows(cells, names, value, text),
-            figures=len(names) <= _MOST_WITH_FIGURES,
+            figures=has_figures,
         )
 
     return (
@@ -128,37 +142,5 @@ def _name(number: int, ranks: int) -> str:
     return f"rank {number}" if number < ranks else f"server {number}"
 
 
-def matrix_html(matrix: Matrix) -> str:
-    """The matrix as a table; what a shade stands for is written in it, or shown when it is pointed at."""
-    every = 1 if len(matrix.names) <= _MOST_NUMBERED else 8
-    head = "".join(
-        f'<th scope="col">{escape(_short(name, matrix)) if index % every == 0 else ""}</th>'
-        for index, name in enumerate(matrix.names)
-    )
-    rows = "".join(
-        f'<tr><th scope="row">{escape(name)}</th>{"".join(_cell(shade, matrix.figures) for shade in row)}</tr>'
-        for name, row in zip(matrix.names, matrix.rows, strict=True)
-    )
-    spans = [(place, len(list(own))) for place, own in groupby(matrix.places)]
-    hosts = "".join(f'<th scope="colgroup" colspan="{count}">{escape(place)}</th>' for place, count in spans)
-    above = f'<tr><td class="corner"></td>{hosts}</tr>' if hosts else ""
-    kind = "figures" if matrix.figures else "shades" if every == 1 else "shades dense"
-    return (
-        f'<figure class="card matrix"><h4>{escape(matrix.title)}</h4>'
-        f"{about_html(matrix.title, ('payload', 'messages'))}"
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(matrix.title)}"><table class="{kind}">'
-        f'<thead>{above}<tr><td class="corner">from ↓ to →</td>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-        f"<figcaption>{escape(matrix.caption)}</figcaption></figure>"
-    )
-
-
-def _short(name: str, matrix: Matrix) -> str:
-    return name if matrix.figures else name.removeprefix("rank ").replace("server ", "s")
-
-
-def _cell(shade: Shade | None, figures: bool) -> str:
-    if shade is None:
-        return "<td></td>"
-    dark = " dark" if shade.level > 0.55 else ""
-    text = escape(shade.text) if figures else ""
-    return f'<td class="shade{dark}" style="--level:{shade.level:.3f}" title="{escape(shade.about)}">{text}</td>'
+def _short_name(number: int, ranks: int) -> str:
+    return str(number) if number < ranks else f"s{number}"

@@ -7,7 +7,7 @@ inside   what a run's traces show           tree     factors of the efficiency
 one_factor_tables   in % of a baseline, and what was not run
 resource_tables   messages, memory, real, user and sys, energy
 learning_tables, learning_words   what the curves show, and accuracies over repeats
-published   a published table and its open questions, beside ours
+added_section   what another package adds: published tables and open questions
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from paceline.report import (
     tables,
     words,
 )
+from paceline.report.added_section import AddedSection
 from paceline.report.characters import printable
 from paceline.report.choice import drawn_points, same_epochs
 from paceline.report.comparison_tables import SideBySide
@@ -39,7 +40,6 @@ from paceline.report.facts import Fact
 from paceline.report.inside import Inside, insides
 from paceline.report.laws import ShownLaws, shown_laws
 from paceline.report.one_factor_words import changed_alone
-from paceline.report.published import ShownPublished, shown_published
 from paceline.report.scaling import Ranking, Scaling
 from paceline.report.series import Accuracies, LearningCurve, Ledger
 from paceline.report.steps import Step
@@ -106,8 +106,8 @@ class ReportModel:
     inside: tuple[Inside, ...]
     """Median runs that can be looked into, the widest first."""
     rank_ledgers: tuple[RankLedger, ...]
-    published: ShownPublished
-    """The published study that it names, cell by cell; without tables where it names none."""
+    published: AddedSection
+    """The comparison with a published study; empty where the study names none."""
     laws: ShownLaws
     """Scaling laws that were fitted, and why others were not."""
     speedup: Scaling
@@ -135,12 +135,15 @@ def report_model(
     pictures: Mapping[str, Picture] | None = None,
     cpu_times: Mapping[str, CpuTimes] | None = None,
     lost_to: Mapping[str, Mapping[str, float]] | None = None,
+    published: AddedSection | None = None,
 ) -> ReportModel:
     """What there is to say about a study's results.
 
     `pictures` and `cpu_times` are of the points' median runs, `lost_to` says how much of a point's lost efficiency each
-    factor explains: all by point_id, and for some points perhaps alone.
+    factor explains: all by point_id, and for some points perhaps alone. `published` compares them with a
+    published study.
     """
+    added = published or AddedSection()
     drawn, laws, names = drawn_points(results), shown_laws(results), changed_alone(results)
     strong_epoch = tables.shared_epoch_note(results)
     model = ReportModel(
@@ -149,9 +152,9 @@ def report_model(
         question=results.study.question,
         asks=results.study.asks,
         headline=facts.headline_facts(results),
-        verdict=words.verdict(results),
-        remarks=words.remarks(results),
-        next_step=steps.next_step(results),
+        verdict=words.verdict(results, added.opening),
+        remarks=words.remarks(results, added.opening),
+        next_step=steps.next_step(results, added.next_step),
         findings=words.shown_findings(results),
         figures=tables.figures_table(results),
         side_by_side=comparison_tables.side_by_side(results),
@@ -169,7 +172,7 @@ def report_model(
         tree=efficiency_tree(results, lost_to or {}),
         inside=insides(results, pictures or {}, cpu_times or {}),
         rank_ledgers=_rank_ledgers(results),
-        published=shown_published(results),
+        published=added,
         laws=laws,
         speedup=scaling.speedups(results),
         epoch_time=scaling.epoch_times(results),

@@ -1,8 +1,7 @@
 """Results in a notebook: the verdict, tables and plots as HTML that needs no script, no style sheet and no network.
 
-Plots are static SVG (svg.py), some kilobytes each. Plotly's own output was not taken: with its script inside, every
-cell would weigh 4.8 MB; without, a plot is blank wherever the front end lacks the extension, and wherever a notebook is
-only read. The interactive plots are in the report, whose path stands below.
+Plots are static SVG by Matplotlib, some ten kilobytes each. Plotly's output would weigh 4.8 MB per cell with its
+script, and be blank without it wherever a front end lacks the extension. The interactive plots are in the report.
 
 Styles are attributes, because front ends drop style sheets of notebooks that they do not trust.
 """
@@ -10,19 +9,17 @@ Styles are attributes, because front ends drop style sheets of notebooks that th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
+from typing import Any
 
 from paceline.errors import RequestError
 from paceline.report.canvas import Figure
 from paceline.report.figures import figures, main_figure
+from paceline.report.markup import fragment
 from paceline.report.model import ReportModel
-from paceline.report.svg import colours, figure_svg
-from paceline.report.table_html import text_html
-from paceline.report.tables import Cell, Table
+from paceline.report.static_plot import colours, figure_svg
+from paceline.report.tables import Table
 from paceline.report.text import table_text
-
-_FONT = "font-family:system-ui,sans-serif;font-size:14px;line-height:1.5"
 
 
 class ShownTable(str):
@@ -36,7 +33,7 @@ class ShownTable(str):
     table: Table
 
     def _repr_html_(self) -> str:
-        return _card(table_fragment(self.table))
+        return _card("one_table", self.table)
 
 
 class ShownPlot:
@@ -60,7 +57,7 @@ class ShownPlot:
         return f"<plot {self.figure.name!r}: {self.figure.caption}>"
 
     def _repr_html_(self) -> str:
-        return _card(_plot_fragment(self.figure))
+        return _card("one_plot", self.figure)
 
 
 def shown_plot(model: ReportModel, name: str | None = None) -> ShownPlot:
@@ -109,64 +106,15 @@ def _numbered(name: str, tables: Sequence[Table]) -> dict[str, Table]:
 
 
 def results_html(model: ReportModel, *, report: Path | None = None, notes: Sequence[str] = ()) -> str:
-    """What a study came to: the verdict, what has to be known about it, the table of figures and the main plot."""
+    """The results of a study: the verdict, what qualifies it, the table of figures and the main plot."""
     drawn = figures(model)
+    pressing = [f"⚠ {finding.summary}" for finding in model.findings if finding.severity in ("error", "warning")]
+    below = [*notes, *([f"The whole report: {report}"] if report else [])]
+    above = " · ".join((model.title, *model.headline))
     main = drawn.get(main_figure(drawn))
-    pressing = [finding.summary for finding in model.findings if finding.severity in ("error", "warning")]
-    parts = [
-        _muted(" · ".join((model.title, *model.headline))),
-        f'<p style="margin:0;font-size:18px;font-weight:600">{text_html(model.verdict)}</p>',
-        *(f'<p style="margin:0">{text_html(remark)}</p>' for remark in model.remarks),
-        *(f'<p style="margin:0">⚠ {text_html(summary)}</p>' for summary in pressing),
-        table_fragment(model.figures),
-        _plot_fragment(main) if main else "",
-        *(_muted(note) for note in notes),
-        _muted(f"The whole report: {report}") if report else "",
-    ]
-    return _card("".join(parts))
+    return _card("results", model, main, above=above, remarks=[*model.remarks, *pressing], below=below)
 
 
-def table_fragment(table: Table) -> str:
-    """A table with its caption and footnotes, styled by attributes alone."""
-    named = {index for index, column in enumerate(table.columns) if column in table.words}
-    head = "".join(_cell("th", escape(column), i in named or i == 0) for i, column in enumerate(table.columns))
-    rows = "".join(
-        f"<tr>{''.join(_cell('td', _figure(cell), i in named or i == 0) for i, cell in enumerate(row))}</tr>"
-        for row in table.rows
-    )
-    notes = "".join(_muted(note) for note in table.footnotes)
-    return (
-        '<div style="overflow-x:auto;margin:10px 0">'
-        '<table style="border-collapse:collapse;background:none;font-size:13px">'
-        f'<caption style="text-align:left;color:{colours()["muted"]};font-size:13px;caption-side:top">'
-        f"{escape(table.caption)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{notes}"
-    )
-
-
-def _figure(cell: Cell) -> str:
-    beside = f' <small style="color:{colours()["muted"]}">{text_html(cell.beside)}</small>' if cell.beside else ""
-    return text_html(cell.figure) + beside
-
-
-def _cell(kind: str, content: str, words: bool) -> str:
-    style = f"padding:4px 14px 4px 0;text-align:{'left' if words else 'right'};white-space:nowrap;background:none;"
-    style += f"border:0;border-bottom:1px solid {colours()['line']};color:{colours()['ink']}"
-    return f'<{kind} style="{style}">{content}</{kind}>'
-
-
-def _plot_fragment(figure: Figure) -> str:
-    return (
-        f'<div style="margin:10px 0"><p style="margin:0;font-weight:600">{escape(figure.title)}</p>'
-        f"{figure_svg(figure)}{_muted(figure.caption)}</div>"
-    )
-
-
-def _muted(text: str) -> str:
-    return f'<p style="margin:0;font-size:13px;color:{colours()["muted"]}">{text_html(text)}</p>'
-
-
-def _card(content: str) -> str:
+def _card(macro: str, *values: object, **more: Any) -> str:
     """A white card, whatever the notebook's own colours are: plots and text have those of light paper."""
-    ink, edge = colours()["ink"], colours()["line"]
-    style = f"{_FONT};color:{ink};background:#ffffff;border:1px solid {edge};border-radius:8px;padding:14px 16px;"
-    return f'<div style="{style}max-width:900px">{content}</div>'
+    return str(fragment("notebook", macro, *values, colours=colours(), figure_svg=figure_svg, **more))

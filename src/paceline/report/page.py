@@ -14,14 +14,15 @@ import importlib.util
 import json
 import re
 from collections.abc import Iterable
-from html import escape
 from pathlib import Path
-from string import Template
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paceline.errors import StorageError
-from paceline.report.about import slug
 from paceline.report.canvas import Figure
+from paceline.report.markup import fragment, slug
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 _OWN = ("page", "plots", "looking", "saving")
 _TIMELINE = ("timeline_lanes", "timeline_drawing", "timeline_words", "timeline")
@@ -29,22 +30,25 @@ _BROWSERS_END_SCRIPT_AT = re.compile(r"<(?=/script|!--)", re.IGNORECASE)
 
 
 def page(
-    *, title: str, name: str, body: str, drawn: Iterable[Figure], timelines: Iterable[dict[str, Any]] | None = None
+    *, title: str, name: str, body: Markup, drawn: Iterable[Figure], timelines: Iterable[dict[str, Any]] | None = None
 ) -> str:
     """The text of a page; `timelines` is None where it has no runs to look into."""
     own = [_bundle(_OWN), *([_bundle(_TIMELINE)] if timelines is not None else [])]
     # Plotly's is by far the largest, and last: what does not need it is there before it is read.
     scripts = [_script(text) for text in (*own, _plotly())]
-    return Template(_asset("page.html")).substitute(
-        policy=escape(_policy(*scripts)),
-        title=escape(title),
+    made = fragment(
+        "page",
+        "page",
+        policy=_policy(*scripts),
+        title=title,
         slug=slug(name, otherwise="study"),
         style=_style(),
         body=body,
         figures=embedded_json({figure.name: _embedded(figure) for figure in drawn}),
         timelines=embedded_json(list(timelines or ())),
-        scripts="\n".join(f"<script>{script}</script>" for script in scripts),
+        scripts=scripts,
     )
+    return str(made)
 
 
 def embedded_json(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from paceline.records.changes import Change, Comparison, SideFigures
 from paceline.report.change_tables import accuracy_cell, p_text, points_cell, time_scale, told, verdict
@@ -130,8 +130,3 @@ def _notes(found: Comparison) -> tuple[str, ...]:
     if any(each.shared_cores for each in found.figures):
         notes.append("There were more threads than cores at some points: the figures are about how they took turns.")
     return (" ".join(notes),) if notes else ()
-
-
-def sides_seen(figures: Sequence[SideFigures]) -> list[str]:
-    """The letters of the sides that have figures."""
-    return sorted({each.letter for each in figures})

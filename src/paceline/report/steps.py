@@ -22,8 +22,8 @@ class Step:
     command: str
 
 
-def next_step(results: StudyResults) -> Step:
-    """What is most worth running now, and why."""
+def next_step(results: StudyResults, next_part: Step | None = None) -> Step:
+    """What is most worth running now, and why; `next_part` is the study that continues this one at the small size."""
     study = results.study
     fair = [p.point.ranks for p in results.points if p.fair]
     if finished_runs(results) < results.expected_runs:
@@ -32,8 +32,8 @@ def next_step(results: StudyResults) -> Step:
     if study.run.repeats < ENOUGH_REPEATS:
         text = f"Run {ENOUGH_REPEATS} repeats: then there is an interval instead of a range. Finished runs are kept."
         return Step(text=text, command=study_command(results, "--repeats", str(ENOUGH_REPEATS)))
-    if study.size == "small" and (other := _next_part(results)):
-        return other
+    if study.size == "small" and next_part:
+        return next_part
     if study.size == "small":
         text = "Run it at its full size, as it is written: this says first what that takes."
         return Step(text=text, command=study_command(results, "--size", "full", "--dry-run", folder=_full(results)))
@@ -41,22 +41,6 @@ def next_step(results: StudyResults) -> Step:
         text = f"More repeats show smaller {'effects' if results.effects else 'differences'}. Finished runs are kept."
         return Step(text=text, command=study_command(results, "--repeats", str(2 * study.run.repeats)))
     return _wider(results, fair) or _other_strategy(results)
-
-
-def _next_part(results: StudyResults) -> Step | None:
-    """The study that has the next rows of the published one, or answers its next question; None after the last."""
-    if results.published is None:
-        return None
-    published = results.published.published
-    parts = {published.name: ""}
-    for row in (row for table in published.tables for row in table.rows if row.study):
-        parts.setdefault(row.study, f"The published table goes on in another study, with its row {row.names[0]}.")
-    for question in published.questions:
-        for name in question.studies[:1]:
-            parts.setdefault(name, f"Another study answers an open question of the report: {question.text}")
-    names = list(parts)
-    after = 1 + (names.index(results.study.name) if results.study.name in names else 0)
-    return Step(text=parts[names[after]], command=_line("study", names[after])) if after < len(names) else None
 
 
 def _full(results: StudyResults) -> str:

@@ -13,10 +13,9 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from paceline.report.added_section import AddedSection
 from paceline.report.choice import MOST_DRAWN
-from paceline.report.laws import told_text
 from paceline.report.model import ReportModel
-from paceline.report.published import ShownPublished
 from paceline.report.tables import Cell, Table
 from paceline.report.words import ShownFinding
 
@@ -37,7 +36,7 @@ def render(model: ReportModel, *, width: int = 100, color: bool = False) -> str:
     if model.laws.told and not model.laws.table.rows:
         console.print()
     for told in model.laws.told:
-        console.print(Text(told_text(told), style="" if model.laws.table.rows else "dim"))
+        console.print(Text(told.text, style="" if model.laws.table.rows else "dim"))
     for compared in model.side_by_side:
         _print_section(console, compared.table)
         if compared.sentence and compared.sentence not in (model.verdict, *model.remarks):
@@ -102,7 +101,7 @@ def _print_section(console: Console, table: Table) -> None:
         _print_table(console, table)
 
 
-def _print_published(console: Console, published: ShownPublished) -> None:
+def _print_published(console: Console, published: AddedSection) -> None:
     """The published tables beside ours, what they say against themselves, and the open questions."""
     for table in published.tables:
         _print_section(console, table)

@@ -7,30 +7,15 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any
 
 from paceline.records.picture import PICTURE_KINDS, MessageLabel, Picture
-from paceline.report.about import about_html
-from paceline.report.facts import Fact
-from paceline.report.legend import KIND_STYLES, Key, kind_key, legend_html
+from paceline.report.legend import KIND_STYLES, Key, kind_key
 from paceline.units import bytes_text, count_text, duration_text, seconds
 
 _COLUMNS = ("start", "kind", "step", "ref", "bundles", "issued", "gathered", "completed", "label", "steps_at", "steps")
-_ACTS = (
-    ("in", "+", "Zoom in"),
-    ("out", "−", "Zoom out"),
-    ("loop", "Steps", "Show the steps"),
-    ("whole", "Whole run", "Show the whole run"),
-    ("full", "In full", "Show the next stretch that is in full"),
-)
 _LABELS = {"message": "message, wait not known"}
-_HOW = (
-    "Drag to move; click into it and turn the wheel, or hold Ctrl and turn it, to zoom; double-click for the whole "
-    "run. With the keyboard: arrows, + and −, Home."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,26 +66,6 @@ def timeline_object(timeline: Timeline) -> dict[str, Any]:
         "labels": list(timeline.labels),
         "kinds": [{"name": name, "color": color, "pattern": pattern} for name, color, pattern in kinds],
     }
-
-
-def timeline_html(timeline: Timeline, number: int, definitions: Iterable[Fact] = ()) -> str:
-    """The place where the script draws it; everything that it shows is in the tables as sums."""
-    title = escape(timeline.title)
-    acts = _ACTS if timeline.picture.in_full else _ACTS[:-1]
-    buttons = "".join(
-        f'<button type="button" data-act="{act}" aria-label="{about}">{text}</button>' for act, text, about in acts
-    )
-    kinds = (key.label for key in timeline.keys)
-    about = about_html(f"Timeline: {timeline.title}", ("timeline", "median run", *kinds), definitions, more=_HOW)
-    return (
-        f'<figure class="card timeline" data-timeline="{number}"><h4>Timeline: {title}</h4>{about}'
-        f'<p class="acts"><output></output>{buttons}</p>'
-        f'<div class="lanes"><canvas data-lanes tabindex="0" role="application" aria-roledescription="timeline" '
-        f'aria-label="{escape(f"Timeline of {timeline.title}. {timeline.caption}")}"></canvas>'
-        f'<canvas data-overview aria-hidden="true"></canvas></div>'
-        f'<div class="tip card" role="status" hidden></div>{legend_html(timeline.keys)}'
-        f"<figcaption>{escape(timeline.caption)}</figcaption></figure>"
-    )
 
 
 def _caption(picture: Picture) -> str:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 
 from paceline.records.anatomy import Efficiencies
 from paceline.records.results import PointResult, StudyResults
-from paceline.report.about import about_html
 from paceline.report.choice import drawn_points
-from paceline.report.facts import Fact
-from paceline.report.table_html import boxed
 from paceline.report.tables import NONE
-from paceline.units import finite, percent_text
+from paceline.units import finite
 
 _FACTORS = (
     (
@@ -37,10 +33,7 @@ _FACTORS = (
     ),
     ("transfer", "transfer", 1, "That replay ÷ the time measured: low where messages cost time."),
 )
-_LOW = 0.8
-"""A factor below this is in another colour: where to look first."""
 _MEASURED = "Speed-up ÷ ideal, median over repeats: what the tree is to explain."
-_LEFT = "Measured − global: the tree is of one run, what was measured of all."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +56,11 @@ class Tree:
     factors: tuple[Factor, ...]
     left: tuple[float | None, ...]
     """What was measured less what the factors multiply to."""
+
+    @property
+    def left_texts(self) -> list[str]:
+        """`left` in points of a hundred."""
+        return [_points(value) for value in self.left]
 
 
 def efficiency_tree(results: StudyResults, lost_to: Mapping[str, Mapping[str, float]]) -> Tree:
@@ -97,45 +95,6 @@ def _efficiency(point: PointResult) -> float | None:
 
 def _left(measured: float | None, tree: Efficiencies) -> float | None:
     return None if measured is None else finite(measured - tree.global_)
-
-
-def tree_html(tree: Tree, definitions: Iterable[Fact] = ()) -> str:
-    """The tree as a table with a bar in every cell; nothing where no point has one."""
-    if not tree.labels:
-        return ""
-    head = "".join(f'<th scope="col">{escape(label)}</th>' for label in tree.labels)
-    rows = [
-        _row(factor.name, factor.depth, [_cell(*cell) for cell in _cells(factor)], factor.meaning)
-        for factor in tree.factors
-    ]
-    rows.append(_row("left unexplained", 0, [f"<td>{_points(value)}</td>" for value in tree.left], _LEFT))
-    caption = "Efficiency of the timed steps of the median runs in factors; beside each its share of what is lost"
-    table = (
-        f'<table class="tree"><thead><tr><th scope="col">factor</th>{head}<th scope="col" class="meaning">what it is'
-        f"</th></tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    )
-    terms = ("efficiency", *(factor.name for factor in tree.factors))
-    return boxed(caption, table, about=about_html(caption, terms, definitions))
-
-
-def _row(name: str, depth: int, cells: list[str], meaning: str) -> str:
-    return (
-        f'<tr class="depth-{depth}"><th scope="row">{escape(name)}</th>{"".join(cells)}'
-        f'<td class="meaning">{escape(meaning)}</td></tr>'
-    )
-
-
-def _cells(factor: Factor) -> list[tuple[float | None, float | None]]:
-    return list(zip(factor.values, factor.lost or (None,) * len(factor.values), strict=True))
-
-
-def _cell(value: float | None, lost: float | None) -> str:
-    text = percent_text(value, 0).replace(" ", "\u00a0")
-    if value is None:
-        return f"<td>{text}</td>"
-    low = " low" if value < _LOW else ""
-    share = "" if lost is None else f"<small>{percent_text(lost, 0).replace(' ', chr(0xA0))} of the loss</small>"
-    return f'<td class="bar{low}" style="--part:{min(max(value, 0.0), 1.0):.3f}"><span>{text}</span>{share}</td>'
 
 
 def _points(value: float | None) -> str:

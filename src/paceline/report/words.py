@@ -7,12 +7,10 @@ to what was lost.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from paceline.records.finding import Finding
-from paceline.records.published import TIME
 from paceline.records.results import PointResult, StudyResults
 from paceline.report.choice import baseline, by_id, chosen, is_script, is_several, is_weak, main_comparison
 from paceline.report.learning_words import accuracy_checks_sentence, accuracy_verdict, target_sentences
@@ -25,6 +23,7 @@ from paceline.report.side_by_side import (
     comparison_sentence,
     others_at_the_same_ranks,
 )
+from paceline.report.wording.findings import finding_words
 from paceline.units import counted, duration_text, finite, number_text, percent_text
 
 _SEVERITIES = ("error", "warning", "info")
@@ -57,21 +56,24 @@ class ShownFinding:
     """The points it concerns; empty for the whole study."""
 
 
-def verdict(results: StudyResults) -> str:
-    """The answer with its figures and their interval: a sentence, or two or three where the question has two parts."""
+def verdict(results: StudyResults, opening: Sequence[str | None] = ()) -> str:
+    """The answer with its figures and their interval: a sentence, or two or three where the question has two parts.
+
+    `opening` has the sentences of another package that answer it, None in place of what the times say.
+    """
     finished, expected = finished_runs(results), results.expected_runs
     if finished == 0:
         return f"No run is finished yet (0 of {expected}): there is nothing to report."
-    led = _to_its_question(results)
+    led = _opening(results, opening)
     answer = f"{led[0].lower()}{led[1:]}" if led else f"{_answer(results)}."
     if finished < expected:
         return f"{finished} of {expected} runs {'is' if finished == 1 else 'are'} finished; so far, {answer}"
     return f"{answer[0].upper()}{answer[1:]}"
 
 
-def remarks(results: StudyResults) -> tuple[str, ...]:
+def remarks(results: StudyResults, opening: Sequence[str | None] = ()) -> tuple[str, ...]:
     """What stands beside the verdict: the lost part, accuracy, who reaches the target first, and what was left out."""
-    accuracy = [] if _accuracy_answered(results) else [_accuracy(results), _checked(results)]
+    accuracy = [] if not opening and _accuracy_answered(results) else [_accuracy(results), _checked(results)]
     accuracy += gain_sentences(results)
     if results.study.asks == "accuracy":  # its figures are of all points, those that share cores among them
         time = [comparison_sentence(results, compared)] if (compared := main_comparison(results)) else []
@@ -87,7 +89,7 @@ def remarks(results: StudyResults) -> tuple[str, ...]:
 def _accuracy_answered(results: StudyResults) -> bool:
     """Whether the verdict has said what there is about accuracies."""
     asked = results.study.asks == "accuracy" and not results.effects
-    return asked and not _to_its_question(results) and bool(accuracy_verdict(results))
+    return asked and bool(accuracy_verdict(results))
 
 
 def _checked(results: StudyResults) -> str:
@@ -109,19 +111,13 @@ def finished_runs(results: StudyResults) -> int:
     return sum(point.runs for point in results.points)
 
 
-def _to_its_question(results: StudyResults) -> str:
-    """What answers the question that a study of a published one asks; empty where nothing measured does."""
-    if results.published is None:
-        return ""
-    led = results.published.published.leads.get(results.study.name, ())
-    found = {answer.question.name: answer.lead for answer in results.published.answers}
-    if not any(found.get(name) for name in led):
+def _opening(results: StudyResults, sentences: Sequence[str | None]) -> str:
+    """Sentences that another package answers the question with, each once; empty where it has none."""
+    if not sentences:
         return ""
     time = _time_answer(results)
-    found[TIME] = f"{time[0].upper()}{time[1:]}."
-    # One machine's limits are said once.
-    sentences = dict.fromkeys(part for name in led for part in re.split(r"(?<=\.) (?=\S)", found.get(name, "")) if part)
-    return " ".join(sentences)
+    time = f"{time[0].upper()}{time[1:]}."
+    return " ".join(dict.fromkeys(time if sentence is None else sentence for sentence in sentences))
 
 
 def _answer(results: StudyResults) -> str:
@@ -249,16 +245,14 @@ def _who(results: StudyResults, points: list[PointResult]) -> str:
 def shown_findings(results: StudyResults) -> tuple[ShownFinding, ...]:
     """Failures and findings, the most severe first."""
     labels = {point.point_id: point.label for point in results.points}
-    told = " ".join(finding.summary + finding.cause for finding in results.findings)
-    failures = [_failure(point) for point in results.points if point.failure]
-    failures = [finding for finding in failures if finding.summary not in told]
+    named = {point_id for finding in results.findings if finding.code == "missing-runs" for point_id in finding.points}
+    failures = [_failure(point) for point in results.points if point.failure and point.point_id not in named]
     ordered = sorted((*failures, *results.findings), key=lambda finding: _severity(finding.severity))
     return tuple(_shown(finding, labels) for finding in ordered)
 
 
 def _failure(point: PointResult) -> Finding:
-    summary, _, more = (point.failure or "").partition("\n")
-    return Finding(name="failed", severity="error", summary=summary, cause=more, points=(point.point_id,))
+    return Finding(code="failed", severity="error", values={"failure": point.failure}, points=(point.point_id,))
 
 
 def _severity(name: str) -> int:
@@ -266,11 +260,12 @@ def _severity(name: str) -> int:
 
 
 def _shown(finding: Finding, labels: Mapping[str, str]) -> ShownFinding:
+    words = finding_words(finding)
     return ShownFinding(
-        name=finding.name,
+        name=finding.code,
         severity=finding.severity,
-        summary=finding.summary,
-        cause=finding.cause,
-        remedy=finding.remedy,
+        summary=words.summary,
+        cause=words.cause,
+        remedy=words.remedy,
         about=about([labels.get(point_id, point_id) for point_id in finding.points]),
     )

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from paceline import catalog
+from paceline.published.table_files import published_names
 from paceline.records.settings import AugmentSettings, DataSettings, ModelSettings, RunSettings, TrainSettings
 from paceline.records.study import Study
 from paceline.studies import (
@@ -27,7 +28,6 @@ from paceline.studies import (
 from paceline.studies.expand import DESIGNS, ONE_AT_A_TIME, num_variants, rank_numbers, unchanging, variants
 from paceline.studies.files import data_path, model_path
 from paceline.studies.keys import Problem, shown
-from paceline.studies.published_tables import published_names
 from paceline.units import counted
 
 MAX_RANKS = 4096

@@ -17,6 +17,7 @@ from paceline.data.store import Prepared
 from paceline.errors import RankError, RunError, StorageError
 from paceline.launch import machine
 from paceline.launch.base import Interrupted, Launcher, Progress
+from paceline.published.folder_copy import write_copy
 from paceline.records.codec import write_record
 from paceline.records.run import Manifest, RunResult
 from paceline.records.study import Run
@@ -38,6 +39,7 @@ from paceline.studies.events import (
 from paceline.studies.job import Job, check_job, make_job, model_key
 from paceline.studies.load import LoadedStudy
 from paceline.studies.lock import StudyLock
+from paceline.studies.overridden import overridden
 from paceline.studies.pace import Pace
 from paceline.studies.preflight import Built
 from paceline.studies.refusal import crowded, emulated, refused
@@ -91,6 +93,7 @@ def execute(
     with StudyLock(job.folder.lock, say=lambda text: events(Note(text=text))) as lock:
         bookkeeping.sweep(folder)
         bookkeeping.write_study(job.folder, job.study, job.points, job.not_run)
+        write_copy(job.folder, job.study.published, overridden(job.study))
         return _Runner(job, lock, budget_h, built).execution()
 
 

@@ -26,9 +26,6 @@ from paceline.studies.fits import held
 from paceline.studies.load import LoadedStudy
 from paceline.studies.preflight import Built, check_model
 
-# What the digits, which stand in where MNIST cannot be had, are too small for, and what fits them.
-_SMALLER_MODELS = {"cnn-690k": "cnn-small"}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
@@ -195,30 +192,11 @@ def _with_data(study: Study, base: Path, events: Callable[[Event], None], cache:
         events(DataReady(prepared=found))
         return found
 
-    if "data.dataset" in study.vary:  # data sets that are compared have nothing that could stand in for one of them
+    if "data.dataset" in study.vary:
         return fetched_contents(study, fetched(study.data), fetch=fetched)
-    prepared, data = store.prepare_or_digits(study.data, base=base, cache=cache, say=say)
-    if data.dataset != study.data.dataset:
-        study, prepared = _with_digits(study, prepared)
-    study = replace(study, data=data)
+    prepared = store.prepare(study.data, base=base, cache=cache, say=say)
     for settings in dict.fromkeys(variant.data for variant in variants(study)):
-        if as_decoded(settings) == as_decoded(data):
+        if as_decoded(settings) == as_decoded(study.data):
             store.split(prepared.dataset, settings)  # before further data sets are fetched, which may take long
     events(DataReady(prepared=prepared))
     return fetched_contents(study, prepared, fetch=fetched)
-
-
-def _with_digits(study: Study, prepared: Prepared) -> tuple[Study, Prepared]:
-    """The study as it can be run on the digits that stand in for MNIST, and a note that says so."""
-    note, vary = prepared.note, dict(study.vary)
-    names = dict.fromkeys(map(str, vary.get("model.name", (study.model.name,))))
-    for name in filter(_SMALLER_MODELS.__contains__, names):
-        smaller = _SMALLER_MODELS[name]
-        note = f"{note}, and the model {smaller} in place of {name}, which needs larger images"
-    if "model.name" in vary:
-        vary["model.name"] = tuple(dict.fromkeys(_SMALLER_MODELS.get(name, name) for name in names))
-    model = replace(study.model, name=_SMALLER_MODELS.get(study.model.name, study.model.name))
-    if "data.train_samples" in vary:
-        note = f"{note}, and the same samples for every point"
-        del vary["data.train_samples"]
-    return replace(study, model=model, vary=vary), replace(prepared, note=note)

@@ -113,7 +113,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise StudyFileError(
             f"{path} is not TOML: {reason[:1].lower()}{reason[1:]}.",
             right='Sections look like [launch], values like partition = "short".',
-            next="docs/sites.md has an example.",
+            next="See what a profile sets: paceline doctor --help",
         ) from error
 
 

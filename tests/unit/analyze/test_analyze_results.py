@@ -98,7 +98,7 @@ def test_a_point_without_runs_has_a_row_without_figures(point, run) -> None:
 def test_a_study_without_runs_has_rows_all_the_same(point) -> None:
     found = results([point(1), point(2)], [], expected_runs=10)
     assert (found.baseline, len(found.points)) == (None, 2)
-    assert [finding.name for finding in found.findings] == ["missing-runs"]
+    assert [finding.code for finding in found.findings] == ["missing-runs"]
 
 
 def test_runs_of_other_settings_are_not_mixed_in(point, run) -> None:
@@ -140,17 +140,17 @@ def test_spans_that_cannot_be_read_cost_the_ledger_and_are_told(point, run) -> N
 
     found = results([point()], [run(point(), n) for n in range(1, 6)], traces=traces)
     assert (found.points[0].ledger_s, found.points[0].rank_ledgers_s) == (None, ())
-    told = next(finding for finding in found.findings if finding.name == "incomplete-ledger")
-    assert "rank-0000.arrows is not an Arrow stream." in told.summary
+    told = next(finding for finding in found.findings if finding.code == "incomplete-ledger")
+    assert [gap.values["error"] for gap in told.values["gaps"]] == ["rank-0000.arrows is not an Arrow stream."]
     assert told.points == (point().point_id,)
 
 
 @pytest.mark.parametrize(
     ("lost", "told"),
     [
-        ("rank", "the spans of 1 of its 2 ranks"),
-        ("tail", "break off on rank 1"),
-        ("collective", "does not show the same collectives"),
+        ("rank", "spans-of-some-ranks"),
+        ("tail", "spans-truncated"),
+        ("collective", "collectives-differ"),
         (None, None),
     ],
 )
@@ -168,5 +168,5 @@ def test_what_a_ledger_lacks_is_told(point, run, trace, lost, told) -> None:
     ledger = found.points[0].ledger_s
     assert ledger and sum(value for value in ledger.values() if value is not None) == pytest.approx(10.0)
     assert (ledger["comm-wait"] is None) == (lost in ("rank", "collective"))
-    gaps = [finding.summary for finding in found.findings if finding.name == "incomplete-ledger"]
-    assert [told in summary for summary in gaps] == ([True] if told else [])
+    gaps = [gap for finding in found.findings for gap in finding.values.get("gaps", ())]
+    assert [gap.code for gap in gaps] == ([told] if told else [])

@@ -161,8 +161,8 @@ def test_a_missing_baseline_is_told_by_the_name_of_its_point(point, run) -> None
     varied = study({"run.strategy": ("ddp", "flat")})
     one, two = point(1), point(2, "flat")
     found = results(varied, [one, two], [run(two, n) for n in range(1, 6)], expected_runs=10)
-    told = next(finding for finding in found.findings if finding.name == "baseline-missing")
-    assert told.summary == "Speed-ups are against 2 ranks, flat: 1 rank, ddp was not timed."
+    told = next(finding for finding in found.findings if finding.code == "baseline-missing")
+    assert told.values == {"used": "2 ranks, flat", "wanted": "1 rank, ddp"}
 
 
 def test_what_runs_say_besides_times_is_gathered(point, run) -> None:

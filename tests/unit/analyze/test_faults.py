@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from paceline.analyze.learning.faults import dead, diverged, run_fault, run_faults, that_learned
+from paceline.records.finding import Note
 
 
 @pytest.fixture
@@ -18,12 +19,17 @@ def line(epoch):
     return line
 
 
+def not_finite(part: str, loss: float) -> Note:
+    return Note(code="loss-not-finite", values={"part": part, "loss": loss, "epoch": 3})
+
+
 @pytest.mark.parametrize("classes", [2, 10, 102])
 def test_guessing_is_called_dead(line, classes: int) -> None:
     at_chance = line(validation_loss=math.log(classes), validation_accuracy=1 / classes)
-    text = dead(at_chance, classes)
-    assert text is not None and text.startswith("after epoch 1 it is at chance: loss")
-    assert text.endswith("): it looks dead")
+    note = dead(at_chance, classes)
+    assert note is not None and (note.code, note.values["epoch"]) == ("at-chance", 1)
+    assert (note.values["loss"], note.values["accuracy"]) == (math.log(classes), 1 / classes)
+    assert (note.values["guessed_loss"], note.values["guessed_accuracy"]) == (math.log(classes), 1 / classes)
     assert dead(at_chance, None) is None, "without the number of classes nobody knows"
 
 
@@ -48,8 +54,8 @@ def test_without_validation_the_training_counts(line) -> None:
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 def test_a_loss_that_is_no_number_is_called_diverged(line, loss: float) -> None:
-    assert diverged(line(3, train_loss=loss)) == f"the training loss is {loss} in epoch 3: it diverged"
-    assert diverged(line(3, validation_loss=loss)) == f"the validation loss is {loss} in epoch 3: it diverged"
+    assert diverged(line(3, train_loss=loss)) == not_finite("training", loss)
+    assert diverged(line(3, validation_loss=loss)) == not_finite("validation", loss)
     assert diverged(line()) is None
     assert dead(line(validation_loss=loss, validation_accuracy=0.1), 10) is None, "one name is enough"
 

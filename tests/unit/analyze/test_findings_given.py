@@ -26,7 +26,7 @@ def told(point, run, machines: list[Machine], **changed) -> dict[str, Finding]:
         machines=machines,
         expected_runs=5,
     ).findings
-    return {finding.name: finding for finding in found}
+    return {finding.code: finding for finding in found}
 
 
 def test_what_was_as_asked_for_is_no_finding(point, run, machine) -> None:
@@ -38,22 +38,21 @@ def test_a_warning_is_told_with_its_figures_and_its_runs(point, run, machine) ->
     uneven = machine(complaints=(complaint("uneven-spread", "warning", "3 + 1 where 2 + 2 were asked for."),))
     finding = told(point, run, [machine(), uneven, uneven])["asked-for-against-given"]
     assert finding.severity == "warning"
-    assert finding.summary.startswith("2 of 3 runs did not get what was asked for. 3 + 1 where 2 + 2")
-    assert "(2 runs)" in finding.summary
-    assert "uneven-spread right." in finding.cause and finding.remedy == "uneven-spread next."
+    assert finding.values["complaints"] == ((uneven.complaints[0], 2),)
+    assert (finding.values["found"], finding.values["runs"], finding.values["forced"]) == (2, 3, False)
 
 
 def test_what_was_forced_is_an_error(point, run, machine) -> None:
     forced = machine(complaints=(complaint("no-gpu", "fatal"), complaint("uneven-spread", "warning")))
     finding = told(point, run, [forced])["asked-for-against-given"]
-    assert finding.severity == "error" and "meaningless" in finding.cause
-    assert finding.remedy == "no-gpu next. uneven-spread next."
+    assert finding.severity == "error" and finding.values["forced"]
+    assert [(found.name, runs) for found, runs in finding.values["complaints"]] == [("no-gpu", 1), ("uneven-spread", 1)]
 
 
 def test_emulated_hosts_are_told(point, run, machine) -> None:
     emulated = machine(complaints=(complaint("emulated-hosts", "info", "h1 and h2 are one machine."),))
     finding = told(point, run, [emulated], emulated=True)["emulated-hosts"]
-    assert finding.severity == "info" and "h1 and h2 are one machine." in finding.summary
+    assert finding.severity == "info" and finding.values["complaint"] == emulated.complaints[0]
     assert len(finding.points) == 1
     assert "emulated-hosts" not in told(point, run, [machine()])
 
@@ -61,4 +60,5 @@ def test_emulated_hosts_are_told(point, run, machine) -> None:
 def test_points_on_other_numbers_of_hosts_are_no_mixed_environment(point, run, machine) -> None:
     one, two = machine(hosts=("h1",), cores=2), machine(hosts=("h1", "h2"), cores=4)
     assert "mixed-environment" not in told(point, run, [one, two])
-    assert "h3" in told(point, run, [two, machine(hosts=("h1", "h3"), cores=4)])["mixed-environment"].summary
+    mixed = told(point, run, [two, machine(hosts=("h1", "h3"), cores=4)])["mixed-environment"].values["mixed"]
+    assert mixed == {("host", 2): {"h1, h2": 1, "h1, h3": 1}}

@@ -8,13 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from paceline.analyze.study.findings import Measured
 from paceline.analyze.study.findings_learning import accuracy_falls, dead_network, diverged, overfitting
+from paceline.analyze.study.measured import Measured
+from paceline.records.finding import Note
 from paceline.records.learning import AccuracyCheck, Fault, Learning, Lesson, Turn
 from paceline.records.results import PointResult
 from paceline.records.study import Point
+from paceline.report.wording.findings import finding_words
 from paceline.studies.expand import expand
 from paceline.studies.load import load_study
+
+NAN = Note(code="loss-not-finite", values={"part": "training", "loss": float("nan"), "epoch": 1})
+WHY = ("why", "batch_ratio", "scaled", "same_rate")
 
 
 def row(point: Point, learning: Learning | None = None) -> PointResult:
@@ -62,28 +67,27 @@ def test_a_fall_with_the_batch_names_the_batch_and_the_rate(point) -> None:
     small, large = (replace(point(n), train=replace(point(n).train, batch_global=128 * n)) for n in (1, 8))
     found = accuracy_falls(measured(row(small), row(large), checks=(fallen(large, small),)))
     assert found is not None and found.points == (large.point_id,)
-    assert "most with 8 ranks, by 4.77 points (interval 4.50 to 5.00, 5 repeats) against 1 ranks" in found.summary
-    assert "8.00 times as large" in found.cause and "learning rate is the same" in found.cause
-    assert "train.recipe=scale" in found.remedy
+    assert (found.values["worst"], found.values["against"]) == ("8 ranks", "1 ranks")
+    assert found.values["check"].difference == -0.0477
+    assert [found.values[name] for name in WHY] == ["larger-batch", 8.0, False, True]
 
 
 def test_a_fall_with_ranks_at_the_same_batch_does_not_blame_the_batch(point) -> None:
     one, four = point(1), point(4)
     found = accuracy_falls(measured(row(one), row(four), checks=(fallen(four, one),)))
-    assert found is not None and "rounding alone" in found.cause and "sync_batchnorm" in found.remedy
+    assert found is not None and found.values["why"] == "more-ranks"
     divided = replace(four, train=replace(four.train, epochs_rule="divide-by-ranks"))
     found = accuracy_falls(measured(row(one), row(divided), checks=(fallen(divided, one),)))
-    assert found is not None and "fewer epochs" in found.cause and "batch" not in found.cause
+    assert found is not None and (found.values["why"], found.values["batch_ratio"]) == ("fewer-epochs", None)
     both = replace(divided, train=replace(divided.train, batch_global=4 * one.batch_global))
     found = accuracy_falls(measured(row(one), row(both), checks=(fallen(both, one),)))
-    assert found is not None and "fewer epochs" in found.cause and "4.00 times as large besides" in found.cause
-    assert "train.epochs_rule=none" in found.remedy
+    assert found is not None and (found.values["why"], found.values["batch_ratio"]) == ("fewer-epochs", 4.0)
 
 
 def test_a_fall_with_another_strategy_names_it(point) -> None:
     one, local = point(1), point(4, "local-sgd")
     found = accuracy_falls(measured(row(one), row(local), checks=(fallen(local, one),)))
-    assert found is not None and "local-sgd against ddp" in found.cause
+    assert found is not None and found.values["strategies"] == ("local-sgd", "ddp")
 
 
 @pytest.mark.parametrize(
@@ -95,15 +99,14 @@ def test_what_is_not_shown_to_fall_is_not_called_so(point, changed) -> None:
 
 
 def test_faults_are_called_by_their_names(point, run) -> None:
-    lost = Fault(name="diverged", run=2, epoch=1, text="the training loss is nan in epoch 1: it diverged")
-    dull = Fault(name="dead", run=1, epoch=1, text="after epoch 1 it is at chance: loss 2.30")
+    lost = Fault(name="diverged", run=2, epoch=1, why=NAN)
+    dull = Fault(name="dead", run=1, epoch=1, why=Note(code="at-chance"))
     runs = [run(point(1), number) for number in (1, 2)]
     told = measured(row(point(1), Learning(faults=(dull, lost))), runs=runs)
     first, second = diverged(told), dead_network(told)
-    assert first is not None and first.summary == (
-        "1 run of 2 diverged. Run 2 with 1 ranks: the training loss is nan in epoch 1: it diverged."
-    )
-    assert second is not None and second.severity == "error" and "1 run of 2 learned nothing." in second.summary
+    assert first is not None and second is not None and first.severity == second.severity == "error"
+    assert [first.values[name] for name in ("found", "runs", "label", "first")] == [1, 2, "1 ranks", lost]
+    assert [second.values[name] for name in ("found", "runs", "label", "first")] == [1, 2, "1 ranks", dull]
     quiet = measured(row(point(1), Learning()), runs=runs)
     assert diverged(quiet) is None and dead_network(quiet) is None and overfitting(quiet) is None
 
@@ -145,13 +148,13 @@ def test_what_is_advised_where_runs_diverge_is_accepted_there(tmp_path: Path, ru
     path = tmp_path / "astray.toml"
     path.write_text(STUDY)
     first, *others = expand(load_study(path, said).study, data_digest="d", model_digest="")
-    lost = Fault(name="diverged", run=1, epoch=1, text="the training loss is nan in epoch 1: it diverged")
+    lost = Fault(name="diverged", run=1, epoch=1, why=NAN)
     rows = row(first, Learning(faults=(lost,))), *(row(other, Learning()) for other in others)
     found = diverged(measured(*rows, runs=[run(first)]))
     assert found is not None
-    advised = [way for way in re.findall(r"--set (\S+)", found.remedy) if "..." not in way]
-    assert advised == ways
-    for way in advised:
+    assert list(found.values["advice"]) == ways
+    assert re.findall(r"--set (train\.(?!lr)\S+)", finding_words(found).remedy) == ways
+    for way in ways:
         key = way.partition("=")[0]
         load_study(path, [*(each for each in said if not each.startswith(f"{key}=")), way])
 
@@ -160,4 +163,4 @@ def test_overfitting_says_since_when(point) -> None:
     told = measured(row(point(1), Learning(turn=Turn(epoch=7, rise=0.2, fall=0.05))), row(point(2), Learning()))
     found = overfitting(told)
     assert found is not None and found.points == (point(1).point_id,)
-    assert "at 1 of 2 points" in found.summary and "rises by 0.200 after about epoch 7" in found.summary
+    assert (found.values["found"], found.values["points"], found.values["turn"].epoch) == (1, 2, 7)

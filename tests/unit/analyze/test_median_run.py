@@ -9,6 +9,7 @@ import pytest
 
 from paceline.analyze.study.median_run import median_run
 from paceline.analyze.study.traffic import traffic
+from paceline.records.finding import Note
 from paceline.records.trace import RankTrace
 from trace_samples import Row, allreduce, trace_of, traces_of
 
@@ -67,7 +68,7 @@ def test_servers_and_a_coordinator_are_not_ranks_that_train(looped_run) -> None:
 
 def test_a_server_does_not_stand_in_for_a_lost_rank(looped_run) -> None:
     found = median_run([looped_run], traces_of([looped(0), looped(2)]))
-    assert found.gap == "Run 1 has the spans of 1 of its 2 ranks."
+    assert found.gap == Note(code="spans-of-some-ranks", values={"run": 1, "ranks": 2, "found": 1, "problems": ()})
     assert (found.message_bytes, found.exposed_share, found.costs_s) == (None, None, None)
 
 

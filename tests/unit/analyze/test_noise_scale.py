@@ -134,15 +134,16 @@ def told(point, run, machine):
         found = study_results(
             Study(name="by-hand"), "folder", [point(2)], runs, traces=traces_of([]), machine=machine(), expected_runs=1
         )
-        return {finding.name: finding for finding in found.findings}
+        return {finding.code: finding for finding in found.findings}
 
     return told
 
 
 def test_a_batch_beyond_the_noise_scale(told):
     found = told(epoch(1, variance=20.0), epoch(2, variance=20.0))["batch-beyond-noise"]
-    assert "2 ranks, where it is 128 and the noise scale 20.0 samples" in found.summary
-    assert "brings 14 % of what" in found.cause
+    assert (found.values["worst"], found.values["batch"]) == ("2 ranks", 128)
+    assert found.values["noise"].samples == pytest.approx(20.0)
+    assert found.values["noise"].efficiency == pytest.approx(0.135, abs=0.001)
     assert "batch-beyond-noise" not in told(epoch(variance=120.0, scatter=1.0)), "its interval reaches above"
     assert "batch-beyond-noise" not in told(epoch(variance=2000.0))
     assert "batch-beyond-noise" not in told()
@@ -151,6 +152,6 @@ def test_a_batch_beyond_the_noise_scale(told):
 def test_a_schedule_that_was_not_finished(told):
     """188 steps, of which AdaScale came to as many as are said."""
     found = told(epoch(1), replace(epoch(2), gain=1.5, progress=141.0))["schedule-unfinished"]
-    assert "2 ranks, to 75 % of it" in found.summary and "Train 1.3 times as long" in found.remedy
+    assert (found.values["worst"], found.values["progress"]) == ("2 ranks", pytest.approx(0.75))
     assert "schedule-unfinished" not in told(epoch(1), replace(epoch(2), gain=1.9, progress=180.0))
     assert "schedule-unfinished" not in told(epoch(1), epoch(2))

@@ -123,7 +123,7 @@ def test_a_wrong_request_ends_with_2_and_a_sentence(
     assert main(words) == 2
     said = told(capsys)
     assert sentence in said
-    assert re.search(r"paceline \S|docs/", said.splitlines()[-1])  # the next command, or where to read
+    assert re.search(r"paceline \S", said.splitlines()[-1])  # the next command
 
 
 def test_errors_of_ours_are_sentences_with_their_exit_code(verb, capsys: pytest.CaptureFixture[str]) -> None:

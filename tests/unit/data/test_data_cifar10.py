@@ -1,9 +1,8 @@
-"""CIFAR-10 in all its forms: the same arrays from the binary version, the pickles, the sheets and the archives."""
+"""CIFAR-10 in all its forms: the same arrays from the binary version, the sheets and the archive."""
 
 import io
 import json
 import pickle
-import re
 import tarfile
 
 import numpy as np
@@ -13,7 +12,6 @@ from PIL import Image
 from paceline.data import cifar10 as cifar10_module
 from paceline.data.arrays import sha256, tidy
 from paceline.data.cifar10 import BATCHES, CIFAR10_SHA256, CLASS_NAMES, cifar10, own_arrays, read_sheets
-from paceline.data.plain_pickle import NotPlain, PickledArray, plain_values
 from paceline.data.sources import NoSourceError, SourceFailure
 from paceline.data.store import check, prepare
 from paceline.errors import DataError
@@ -41,27 +39,6 @@ def write_binary(folder):
     return folder
 
 
-def write_pickled(folder, protocol, text=False):
-    folder.mkdir(parents=True, exist_ok=True)
-    for number, name in enumerate(BATCHES):
-        rows, labels = batch(number)
-        held = {b"data": rows, b"labels": labels, b"batch_label": b"one", b"filenames": [b"a.png"] * PER_BATCH}
-        if text:
-            held = {key.decode(): value for key, value in held.items()}
-        (folder / name).write_bytes(pickle.dumps(held, protocol=protocol))
-    return folder
-
-
-def python2_pickle(rows, labels):
-    """A pickle as Python 2 wrote CIFAR-10: NumPy's old names, and text where Python 3 has bytes."""
-    raw = rows.tobytes()
-    head = b"\x80\x02}(U\x04datacnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R"
-    kind = b"cnumpy\ndtype\nU\x02u1K\x00K\x01\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
-    state = b"(K\x01K" + bytes([len(rows)]) + b"M\x00\x0c\x86" + kind + b"\x89"
-    values = b"T" + len(raw).to_bytes(4, "little") + raw + b"tb"
-    return head + state + values + b"U\x06labels](" + b"".join(b"K" + bytes([label]) for label in labels) + b"eu."
-
-
 def expect(found):
     np.testing.assert_array_equal(found.train_images, np.concatenate([images(n) for n in range(5)]))
     np.testing.assert_array_equal(found.train_labels, np.concatenate([batch(n)[1] for n in range(5)]))
@@ -69,27 +46,24 @@ def expect(found):
     np.testing.assert_array_equal(found.test_labels, batch(5)[1])
 
 
-FORMS = {
-    "binary": write_binary,
-    "pickles of protocol 2": lambda folder: write_pickled(folder, 2),
-    "pickles of protocol 4": lambda folder: write_pickled(folder, 4),
-    "pickles with text as keys": lambda folder: write_pickled(folder, 4, text=True),
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("place", ["", "cifar-10-batches-bin", "cifar-10-batches-py"])
-def test_files_of_ones_own(tmp_path, form, place):
-    FORMS[form](tmp_path / "own" / place)
+@pytest.mark.parametrize("place", ["", "cifar-10-batches-bin"])
+def test_files_of_ones_own(tmp_path, place):
+    write_binary(tmp_path / "own" / place)
     expect(own_arrays(tmp_path / "own", tmp_path))
 
 
-def test_pickles_of_python_2(tmp_path):
-    for number, name in enumerate(BATCHES):
-        rows, labels = batch(number)
-        (tmp_path / name).write_bytes(python2_pickle(rows, labels))
-    assert pickle.loads((tmp_path / BATCHES[0]).read_bytes(), encoding="bytes")[b"data"].shape == (PER_BATCH, 3072)
-    expect(own_arrays(tmp_path, tmp_path))
+@pytest.mark.parametrize("place", ["", "cifar-10-batches-py"])
+def test_pickles_are_refused_unread_and_the_binary_version_is_named(tmp_path, place):
+    class Boom:
+        def __reduce__(self):
+            return (exec, ("raise SystemExit('it was run')",))
+
+    (tmp_path / place).mkdir(exist_ok=True)
+    for name in BATCHES:
+        (tmp_path / place / name).write_bytes(pickle.dumps(Boom()))
+    with pytest.raises(DataError, match="made of pickles") as caught:
+        own_arrays(tmp_path, tmp_path)
+    assert "cifar-10-binary.tar.gz" in caught.value.next
 
 
 def test_an_archive_of_ones_own_is_unpacked_and_removed_again(tmp_path):
@@ -170,69 +144,11 @@ def test_one_changed_pixel_is_not_cifar10(tmp_path, small_cifar10):
     assert "cifar-10-binary.tar.gz" in caught.value.next
 
 
-class Boom:
-    def __reduce__(self):
-        return (exec, ("raise SystemExit('it was run')",))
-
-
-HOSTILE_PICKLES = {
-    "code": (pickle.dumps(Boom()), "it asks for builtins.exec"),
-    "code in a label": (pickle.dumps({b"labels": [Boom()]}), "it asks for builtins.exec"),
-    "a shell": (b"cos\nsystem\n(S'false'\ntR.", "it asks for os.system"),
-    "numpy's own loader": (b"cnumpy\nload\n(S'x'\ntR.", "it asks for numpy.load"),
-    "numpy's ctypes": (b"\x80\x04\x8c\x05numpy\x8c\x16ndarray.ctypes.data_as\x93.", "it asks for numpy"),
-    "an attribute of what is known": (b"\x80\x04\x8c\x07_codecs\x8c\x06lookup\x93.", "it asks for _codecs.lookup"),
-    "another encoding": (b"c_codecs\nencode\n(S'x'\nS'zlib'\ntR.", "it asks for the encoding"),
-    "something outside": (b"Pabc\n.", "refers to something outside"),
-    "an extension": (b"\x80\x02\x82\x01.", ""),
-    "cut short": (pickle.dumps({b"data": np.zeros(9, np.uint8)})[:-9], ""),
-    "empty": (b"", "EOFError"),
-    "text": (b"hello world", ""),
-    "a length beyond any memory": (b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7f", ""),
-    "a memo far away": (b"\x80\x04j\xff\xff\xff\xff.", ""),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", HOSTILE_PICKLES)
-def test_a_hostile_pickle_is_refused_and_nothing_of_it_runs(name):
-    data, says = HOSTILE_PICKLES[name]
-    with pytest.raises(NotPlain, match=re.escape(says) or None):
-        plain_values(data)
-
-
-WRONG_BATCHES = {
-    "not a dictionary": [1, 2],
-    "no labels": {b"data": np.zeros((2, 3072), np.uint8)},
-    "floats": {b"data": np.zeros((2, 3072)), b"labels": [0, 1]},
-    "objects": {b"data": np.array([[{}] * 2] * 2), b"labels": [0, 1]},
-    "another width": {b"data": np.zeros((2, 3071), np.uint8), b"labels": [0, 1]},
-    "text for labels": {b"data": np.zeros((2, 3072), np.uint8), b"labels": ["a", "b"]},
-    "an array for labels": {b"data": np.zeros((2, 3072), np.uint8), b"labels": np.zeros(2, np.uint8)},
-    "labels beyond any number": {b"data": np.zeros((2, 3072), np.uint8), b"labels": [2**80, 0]},
-    "by column": {b"data": np.asfortranarray(np.zeros((2, 3072), np.uint8)), b"labels": [0, 1]},
-}
-
-
-@pytest.mark.parametrize("name", WRONG_BATCHES)
-def test_a_pickle_that_is_no_batch_is_refused(tmp_path, name):
-    write_pickled(tmp_path, 2)
-    (tmp_path / "data_batch_2").write_bytes(pickle.dumps(WRONG_BATCHES[name], protocol=2))
-    with pytest.raises(DataError, match="data_batch_2 is not a batch of CIFAR-10"):
-        own_arrays(tmp_path, tmp_path)
-
-
 def test_a_binary_batch_of_another_length_is_refused(tmp_path):
     write_binary(tmp_path)
     (tmp_path / "test_batch.bin").write_bytes(bytes(3074))
     with pytest.raises(DataError, match=r"test_batch\.bin has 3,074 bytes"):
         own_arrays(tmp_path, tmp_path)
-
-
-def test_arrays_and_plain_values_are_read():
-    held = plain_values(pickle.dumps({"a": [1, 2.5, "x", b"y", None, True], "n": np.arange(6, dtype=np.uint8)}))
-    assert held["a"] == [1, 2.5, "x", b"y", None, True]
-    assert isinstance(held["n"], PickledArray)
-    np.testing.assert_array_equal(held["n"].rows(), np.arange(6))
 
 
 @pytest.fixture(scope="session")

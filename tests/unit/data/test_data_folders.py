@@ -1,6 +1,5 @@
 """Image folders: found, mixed by class, held out, decoded once into the cache, and decoded again when they change."""
 
-import json
 import os
 import shutil
 import sys
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 from image_files import image_bytes, noise, plain, write_folder
 from paceline.data import decoding, named_folders, pictures
 from paceline.data.arrays import digest
-from paceline.data.cache import Dataset, facts, open_dataset
+from paceline.data.cache import Dataset, open_dataset
 from paceline.data.folders import Part, image_folder, mixed
 from paceline.data.sources import NoSourceError, SourceFailure
 from paceline.data.store import cached, catalog_state, check, prepare, split
@@ -384,18 +383,6 @@ def test_without_pillow_the_sentence_says_what_to_install(tmp_path, photos, monk
     with pytest.raises(DataError) as caught:
         prepared(tmp_path)
     assert "pip install 'paceline[vision]'" in caught.value.next
-
-
-def test_a_cache_of_an_older_version_is_read_and_its_classes_are_counted(tmp_path):
-    found = prepare(DataSettings(dataset="digits"), base=tmp_path, cache=tmp_path)
-    path = found.folder / "dataset.json"
-    fields = json.loads(path.read_text())
-    for new in ("class_names", "train_counts", "test_counts", "validation", "mixed"):
-        del fields[new]
-    path.write_text(json.dumps(fields))
-    assert cached(DataSettings(dataset="digits"), base=tmp_path, cache=tmp_path) == found
-    assert sum(found.dataset.train_counts) == 1497
-    assert facts(None, 0, False) == ""
 
 
 def test_check_finds_a_changed_name(tmp_path, photos):

@@ -252,14 +252,14 @@ def test_other_files_in_the_sources_folder_are_refused_as_mnist(tmp_path, small_
 
 
 @pytest.mark.parametrize("found", [mnist, fashion_mnist])
-def test_without_a_source_it_is_said_what_would_stand_in(tmp_path, monkeypatch, found):
+def test_without_a_source_the_error_names_the_study_that_needs_no_download(tmp_path, monkeypatch, found):
     def none_of(title, sources, check, *, say, remedy):
         raise NoSourceError(title, (), next=remedy)
 
     monkeypatch.setattr(mnist_module, "first_of", none_of)
     with pytest.raises(NoSourceError) as caught:
         found(DataSettings(), sources=tmp_path, say=lambda line: None)
-    assert 'In its place: dataset = "digits", which scikit-learn carries.' in caught.value.next
+    assert "paceline study digits" in caught.value.next
 
 
 def test_labels_beyond_a_byte_do_not_wrap_into_right_ones(tmp_path, small_mnist):

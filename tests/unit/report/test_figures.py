@@ -16,7 +16,8 @@ from paceline.records.trace import LEDGER_KINDS
 from paceline.report import curve_plots
 from paceline.report.canvas import LINE_STYLES
 from paceline.report.figures import figures
-from paceline.report.legend import KIND_STYLES, legend_html
+from paceline.report.legend import KIND_STYLES
+from paceline.report.markup import fragment
 from paceline.report.model import report_model
 from series_samples import ALL
 
@@ -31,7 +32,7 @@ def colours(part: Any) -> set[str]:
 def test_every_colour_is_in_the_style_sheet_and_every_number_is_one(name: str) -> None:
     for figure in figures(report_model(ALL[name]())).values():
         json.dumps([figure.data, figure.layout], allow_nan=False)
-        names = colours([figure.data, figure.layout]) | colours(legend_html(figure.keys))
+        names = colours([figure.data, figure.layout]) | colours(fragment("parts", "legend", figure.keys))
         assert names and all(f"{colour}:" in CSS for colour in names)
 
 
@@ -88,7 +89,7 @@ def test_keys_of_the_page_match_what_is_drawn() -> None:
     for name, figure in figures(report_model(samples.typical())).items():
         named = {trace["name"] for trace in figure.data if trace.get("showlegend", True) and "name" in trace}
         assert {key.label for key in figure.keys} == named, name
-    drawn = legend_html(figures(report_model(samples.typical()))["ledger"].keys)
+    drawn = fragment("parts", "legend", figures(report_model(samples.typical()))["ledger"].keys)
     assert drawn.count("<svg") == drawn.count("<li>") == 10
 
 

@@ -20,7 +20,15 @@ def test_the_strings_are_in_every_field() -> None:
     results, _ = everything()
     met: list[str] = []
     filled(results, lambda own: met.append(own) or own)
-    wanted = {results.study.title, results.study.question, "a", "gpu", "It failed.\nIts log: x", "Because.", "64 ranks"}
+    wanted = {
+        results.study.title,
+        results.study.question,
+        "a",
+        "gpu",
+        "It failed.\nIts log: x",
+        "Seen.\nBecause.",
+        "64 ranks",
+    }
     assert wanted <= set(met) and len(met) > 500
     assert html.render(of_records("HOSTILE-HERE")).count("HOSTILE-HERE") > 500
 

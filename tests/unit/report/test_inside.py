@@ -21,10 +21,11 @@ from paceline.records.picture import PICTURE_KINDS, Picture
 from paceline.records.results import StudyResults
 from paceline.report import html
 from paceline.report.legend import KIND_STYLES
-from paceline.report.matrix import matrices, matrix_html
+from paceline.report.markup import fragment
+from paceline.report.matrix import matrices
 from paceline.report.model import ReportModel, report_model
 from paceline.report.timeline import timeline, timeline_object
-from paceline.report.tree import efficiency_tree, tree_html
+from paceline.report.tree import efficiency_tree
 from picture_samples import busy_run, looked_into
 
 MOST_BYTES = 10_000_000
@@ -162,7 +163,7 @@ def test_the_matrix_shades_what_went_from_whom_to_whom(model: ReportModel) -> No
     assert first.about == "rank 0 to rank 1: ≈ 4.0 MB, 3 messages"
     assert "Estimated (≈)" in payload.caption and payload.places == ()
     assert moved.rows[1][0] is not None and moved.rows[1][0].text == "1.00 s"
-    drawn = matrix_html(payload)
+    drawn = fragment("inside", "matrix", payload)
     assert drawn.count('class="shade') == 2 and 'style="--level:0.250"' in drawn
     assert matrices(replace(run, matrix=()), ()) == ()
 
@@ -174,11 +175,11 @@ def test_ranks_of_a_host_stand_side_by_side_and_servers_last() -> None:
     payload, _ = matrices(run, ("b", "a", "b", "a"))
     assert payload.names == ("rank 0", "rank 2", "rank 1", "rank 3", "server 4")
     assert payload.places == ("b", "b", "a", "a", "servers")
-    assert '<th scope="colgroup" colspan="2">b</th>' in matrix_html(payload)
+    assert '<th scope="colgroup" colspan="2">b</th>' in fragment("inside", "matrix", payload)
     many = replace(found, ranks=100, matrix=exchanges((0, 1, 10)))
     wide, _ = matrices(many, ())
     assert len(wide.names) == 64 and "first 64 of 100" in wide.caption and not wide.figures
-    assert "10.0 B" not in re.sub("title=.*?>", ">", matrix_html(wide))
+    assert "10.0 B" not in re.sub("title=.*?>", ">", fragment("inside", "matrix", wide))
 
 
 def test_what_went_between_hosts_has_a_matrix_of_its_own() -> None:
@@ -206,10 +207,10 @@ def test_the_tree_shows_every_factor_and_what_is_left() -> None:
     efficiency = results.points[-1].efficiency
     assert efficiency is not None and values["measured"][1] == efficiency.median
     assert tree.left[1] == pytest.approx(efficiency.median - 0.9) and tree.left[1] == pytest.approx(0.04)
-    drawn = tree_html(tree)
+    drawn = fragment("inside", "tree", tree)
     assert drawn.count('class="bar') == 2 * 6 and "97\u00a0%" in drawn
     assert drawn.count("of the loss") == 2 and "29\u00a0% of the loss" in drawn and "+4 points" in drawn
-    assert tree_html(efficiency_tree(samples.typical(), {})) == ""
+    assert fragment("inside", "tree", efficiency_tree(samples.typical(), {})) == ""
 
 
 def test_a_factor_that_is_not_known_is_a_dash() -> None:
@@ -219,7 +220,7 @@ def test_a_factor_that_is_not_known_is_a_dash() -> None:
     found = efficiency_tree(replace(results, points=points), {})
     values = {factor.name: factor.values for factor in found.factors}
     assert values["computation scaling"] == (None,)
-    drawn = tree_html(found)
+    drawn = fragment("inside", "tree", found)
     assert "<td>–</td>" in drawn and 'style="--part:1.000"' in drawn and 'class="bar low"' in drawn
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from paceline.records.results import Interval
 from paceline.records.settings import ModelSettings
 from paceline.records.trace import LEDGER_KINDS
 from paceline.report.json_view import json_object, json_ready
+from paceline.report.wording.findings import finding_words
 from series_samples import ALL
 
 POINT_KEYS = {
@@ -96,11 +97,13 @@ def test_numbers_of_numpy_and_numbers_that_are_none() -> None:
 
 
 def test_findings_come_whole() -> None:
-    finding = Finding(name="noisy-machine", severity="warning", summary="s", cause="c", remedy="r", points=("p",))
-    view = json_object(replace(samples.single_point(), findings=(finding,)), None)
-    assert view["findings"] == [
-        {"name": "noisy-machine", "severity": "warning", "summary": "s", "cause": "c", "remedy": "r", "points": ["p"]}
-    ]
+    finding = Finding(
+        code="baseline-missing", severity="warning", values={"used": "2 ranks", "wanted": "1 rank"}, points=("p",)
+    )
+    (view,) = json_object(replace(samples.single_point(), findings=(finding,)), None)["findings"]
+    assert list(view) == ["name", "severity", "summary", "cause", "remedy", "points"]
+    assert (view["name"], view["severity"], view["points"]) == ("baseline-missing", "warning", ["p"])
+    assert {key: view[key] for key in ("summary", "cause", "remedy")} == asdict(finding_words(finding))
 
 
 @pytest.mark.parametrize("text", samples.HOSTILE)

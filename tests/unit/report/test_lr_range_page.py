@@ -53,7 +53,7 @@ def test_what_was_not_found_is_a_dash():
 def test_the_page_holds_curves_rate_and_command_and_escapes_what_others_wrote():
     page = lr_range.page(advice(curve(), notes=("<b>note</b>",)), "my <study>", "paceline study 'a<b>.toml'")
     assert "<b>" not in page.split("<script>")[0]
-    assert "paceline study &#x27;a&lt;b&gt;.toml&#x27;" in page
+    assert "paceline study &#39;a&lt;b&gt;.toml&#39;" in page
     assert "Learning rate 0.01" in page and lr_range.RULE in page
     found = re.search(r'<script type="application/json" id="figures">(.*?)</script>', page, re.DOTALL)
     assert found is not None

@@ -18,7 +18,7 @@ from paceline.errors import RequestError
 from paceline.report.figures import figures
 from paceline.report.model import report_model
 from paceline.report.notebook import results_html, shown_plot, shown_table
-from paceline.report.svg import figure_svg
+from paceline.report.static_plot import figure_drawing, figure_svg
 
 _SVG = "{http://www.w3.org/2000/svg}"
 
@@ -54,25 +54,24 @@ def test_every_plot_of_every_study_is_a_whole_drawing(name: str) -> None:
 
 def test_lines_are_where_their_values_are() -> None:
     figure = figures(report_model(samples.typical(ranks=(1, 2, 4))))["speedup"]
-    lines = ElementTree.fromstring(figure_svg(figure)).findall(f"{_SVG}polyline")
-    places = [[tuple(map(float, place.split(","))) for place in line.attrib["points"].split()] for line in lines]
-    ideal, measured = places
-    assert len(ideal) == len(measured) == 3
-    (x1, _), (x2, _), (x4, _) = measured
-    assert (x4 - x2) / (x2 - x1) == pytest.approx(2, abs=0.02)  # linear over 1, 2 and 4 ranks
-    assert measured[0][1] == ideal[0][1] and measured[1][1] > ideal[1][1]
+    (axes,) = figure_drawing(figure).axes
+    ideal, measured = (line.get_xydata() for line in axes.lines if len(line.get_xydata()) == 3)
+    assert [x for x, _ in measured] == [1, 2, 4] and axes.get_xscale() == "linear"
+    assert measured[0][1] == ideal[0][1] and measured[1][1] < ideal[1][1]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["1", "2", "4"]
 
 
 def test_bars_fill_the_axis_and_their_patterns_are_there() -> None:
     figure = figures(report_model(samples.typical()))["ledger"]
+    (axes,) = figure_drawing(figure).axes
+    rows: dict[float, float] = {}
+    for bars in axes.patches:
+        for (left, low), (right, _), *_ in () if bars.get_hatch() else bars.get_path().vertices.reshape(-1, 5, 2):
+            rows[low] = rows.get(low, 0.0) + right - left
+    assert len(rows) == 3 and max(rows.values()) == pytest.approx(100, abs=0.1) == min(rows.values())
     root = ElementTree.fromstring(figure_svg(figure))
-    bars = [bar for bar in root.findall(f"{_SVG}rect") if "stroke" in bar.attrib]
-    rows: dict[str, float] = {}
-    for bar in bars:
-        rows[bar.attrib["y"]] = rows.get(bar.attrib["y"], 0.0) + float(bar.attrib["width"])
-    assert len(rows) == 3 and max(rows.values()) - min(rows.values()) < 1
     known = {pattern.attrib["id"] for pattern in root.iter(f"{_SVG}pattern")}
-    used = {fill[5:-1] for rect in root.iter(f"{_SVG}rect") if (fill := rect.attrib["fill"]).startswith("url(#")}
+    used = set(re.findall(r"fill: url\(#(\w+)\)", figure_svg(figure)))
     assert len(used) > 5 and used <= known
 
 
@@ -145,7 +144,7 @@ def test_every_table_of_the_report_can_be_asked_for() -> None:
         "not_run": report_model(series_samples.ALL["too-large"]()),
         "side-by-side": report_model(series_samples.ALL["rivals"]()),
         "resources": report_model(picture_samples.looked_into(picture_samples.busy_run(2, 8))),
-        "published": report_model(published_samples.usual("fashion-parameters")),
+        "published": published_samples.model_of(published_samples.usual("fashion-parameters")),
     }
     for name, model in models.items():
         shown = shown_table(model, name)
@@ -167,6 +166,6 @@ def test_several_tables_of_one_kind_are_numbered() -> None:
     assert "side-by-side-1, side-by-side-2" in refused.value.right
     with pytest.raises(RequestError, match="no table 'published'"):
         shown_table(model, "published")
-    studies = (report_model(published_samples.usual(name)) for name in published_samples.STUDIES)
+    studies = (published_samples.model_of(published_samples.usual(name)) for name in published_samples.STUDIES)
     several = next(model for model in studies if len(model.published.tables) > 1)
     assert shown_table(several, "published-2").table == several.published.tables[1]

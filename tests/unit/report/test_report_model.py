@@ -154,12 +154,12 @@ def test_what_carries_the_gradients_is_said_by_strategy(strategies: tuple[str, .
 
 
 def test_ranks_that_share_an_epoch_show_its_strong_scaling() -> None:
-    model = report_model(published_samples.usual("mnist-mpi"))
+    model = published_samples.model_of(published_samples.usual("mnist-mpi"))
     assert "speed-up of an epoch" in model.figures.columns and model.strong_epoch in model.figures.footnotes
     assert "weak scaling, strong by the epoch" in model.headline
     drawn = figures(model)
     assert "over ranks it is strong scaling" in drawn["epoch"].caption and drawn["run"].numbers is not None
-    assert "run" not in figures(report_model(published_samples.usual("cifar10-nodes")))
+    assert "run" not in figures(published_samples.model_of(published_samples.usual("cifar10-nodes")))
     strong = report_model(samples.typical())
     assert not strong.strong_epoch and "speed-up" in strong.figures.columns and "strong scaling" in strong.headline
 

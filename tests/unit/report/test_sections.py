@@ -11,11 +11,11 @@ import published_samples
 import report_samples as samples
 import series_samples
 from paceline.report import html, sections
-from paceline.report.about import about_html, slug
 from paceline.report.canvas import plain, two_lines
 from paceline.report.facts import Fact
 from paceline.report.figures import figures, main_figure
 from paceline.report.glossary import meanings, term_of
+from paceline.report.markup import fragment, slug
 from paceline.report.model import report_model
 from paceline.report.sections import ACCURACY, QUESTIONS, SECTIONS, TIME, Section
 from series_samples import ALL
@@ -56,9 +56,11 @@ def test_the_answer_shows_its_figure() -> None:
     scaled = html.render(report_model(samples.two_points()))
     assert "2 ranks train <strong>1.88 times</strong> as fast" in scaled
     assert "<strong>" in html.render(report_model(samples.single_point()))
-    page = html.render(report_model(published_samples.usual("mnist-batch-size")))
+    page = html.render(published_samples.model_of(published_samples.usual("mnist-batch-size")))
     assert "with 64, <strong>-0.50 points</strong>" in page
-    assert "<strong>epoch 11</strong>" in html.render(report_model(published_samples.usual("caltech256-gpus")))
+    assert "<strong>epoch 11</strong>" in html.render(
+        published_samples.model_of(published_samples.usual("caltech256-gpus"))
+    )
     assert f"<h1>{samples.typical().study.question}</h1>" in html.render(report_model(samples.typical()))
     drawn = figures(report_model(series_samples.rivals()))
     assert main_figure(drawn) == "ranking" and main_figure({}) == ""
@@ -90,10 +92,10 @@ def test_a_studys_own_definition_comes_first_and_formulas_stay() -> None:
 
 
 def test_the_fold_holds_the_meaning_and_the_data() -> None:
-    fold = about_html("Speed <of> it", ("efficiency",), figure="speed")
+    fold = fragment("parts", "about", "Speed <of> it", ("efficiency",), figure="speed")
     assert '<summary aria-label="What it means, and its data: Speed &lt;of&gt; it">' in fold
     assert "= speed-up ÷ ideal" in fold and 'data-csv="speed" data-of="speed"' in fold and 'data-save="speed"' in fold
-    table = about_html("One row: per <point>", ())
+    table = fragment("parts", "about", "One row: per <point>", ())
     assert 'data-csv="one-row-per-point" data-of=""' in table and "data-save" not in table and "<dl>" not in table
     assert slug("../é<>") == "table" and len(slug("long " * 40)) <= 48
 

@@ -91,13 +91,15 @@ def test_the_lost_part_is_named_only_where_the_ledgers_support_it() -> None:
 
 def test_failures_and_findings_come_most_severe_first_and_once() -> None:
     results = samples.failed()
-    info = Finding(name="a", severity="info", summary="Short epochs.")
+    info = Finding(code="warm-up-in-times", severity="info", values={"found": 1, "points": 2})
     shown = shown_findings(replace(results, findings=(info,)))
     assert [note.severity for note in shown] == ["error", "info"]
     assert shown[0].summary.startswith("Rank 3 on node-a was killed") and shown[0].about == "4 ranks"
     assert shown[0].cause == "Its log: runs/1/logs/rank-0003.log"
-    told = Finding(name="missing-runs", severity="error", summary="x", cause=f"4 ranks: {shown[0].summary}")
-    assert len(shown_findings(replace(results, findings=(told,)))) == 1
+    failed = next(point for point in results.points if point.failure)
+    values = {"finished": 8, "expected": 9, "failures": ((failed.label, shown[0].summary),), "points": 3}
+    missing = Finding(code="missing-runs", severity="error", values=values, points=(failed.point_id,))
+    assert [note.name for note in shown_findings(replace(results, findings=(missing,)))] == ["missing-runs"]
 
 
 def test_next_step_goes_on_with_what_is_unfinished() -> None:
@@ -143,19 +145,23 @@ def test_next_step_asks_for_repeats_then_for_ranks_then_for_another_strategy() -
     ],
 )
 def test_a_study_of_a_published_one_answers_its_own_question(name: str, said: tuple[str, ...]) -> None:
-    text = verdict(published_samples.usual(name))
+    text = verdict_of(published_samples.usual(name))
     assert all(part in text for part in said), text
     assert len(re.split(r"(?<=\.) ", text)) <= 3, text
 
 
+def verdict_of(results: StudyResults) -> str:
+    return published_samples.model_of(results).verdict
+
+
 def test_where_nothing_was_measured_for_its_question_the_times_answer() -> None:
-    few = published_samples.results_of("mnist-batch-size", repeats=3)
-    assert verdict(few).count("With 3 repeats that is no test") == 1 and "Test accuracy is " in verdict(few)
+    few = verdict_of(published_samples.results_of("mnist-batch-size", repeats=3))
+    assert few.count("With 3 repeats that is no test") == 1 and "Test accuracy is " in few
     one = published_samples.results_of("mnist-batch-size", failed=lambda point: point.batch_global != 64)
-    assert verdict(one).startswith("5 of 30 runs are finished; so far, test accuracy is ")
-    assert "with 2 ranks, batch global 64" in verdict(one)
+    assert verdict_of(one).startswith("5 of 30 runs are finished; so far, test accuracy is ")
+    assert "with 2 ranks, batch global 64" in verdict_of(one)
     part = published_samples.results_of("mnist-batch-size", failed=lambda point: point.batch_global == 128)
-    assert verdict(part).startswith("25 of 30 runs are finished; so far, test accuracy falls: ")
+    assert verdict_of(part).startswith("25 of 30 runs are finished; so far, test accuracy falls: ")
 
 
 @pytest.mark.parametrize(
@@ -172,12 +178,12 @@ def test_where_nothing_was_measured_for_its_question_the_times_answer() -> None:
     ],
 )
 def test_next_is_what_the_published_study_has_in_another(name: str, command: str) -> None:
-    assert next_step(published_samples.usual(name)).command == command
+    assert published_samples.model_of(published_samples.usual(name)).next_step.command == command
 
 
 @pytest.mark.parametrize("name", ["mnist-mpi-exchange", "flowers-cloud-controlled"])
 def test_next_is_the_full_size_after_the_last_of_them(name: str) -> None:
-    step = next_step(published_samples.usual(name))
+    step = published_samples.model_of(published_samples.usual(name)).next_step
     assert f"runs/{name}/study.toml --size full --dry-run" in step.command
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from study_help import FakeLauncher, failing_at, loaded, results
 
-from paceline.data import store
 from paceline.errors import DataError, FolderError, ModelError, RequestError, StorageError
 from paceline.records.codec import read_record
 from paceline.records.folder import StudyFolder
@@ -361,30 +360,6 @@ class TestDataAndModel:
         with pytest.raises(DataError, match="train_samples"):
             go(FakeLauncher(), "data.train_samples=1000")
         assert not folder.exists()
-
-    def test_digits_stand_in_for_mnist_with_a_model_that_fits_them(self, go, folder: Path, monkeypatch) -> None:
-        prepare = store.prepare
-
-        def digits(settings, **options):
-            prepared = prepare(replace(settings, dataset="digits"), **options)
-            return replace(prepared, note="MNIST could not be had"), replace(
-                settings, dataset="digits", train_samples=None
-            )
-
-        monkeypatch.setattr(store, "prepare_or_digits", digits)
-        monkeypatch.chdir(folder.parent)
-        study, heard = load_study("mnist-scaling", ["run.repeats=1"]), list[Event]()
-        launcher = FakeLauncher()
-        done = execute(
-            study, folder, launcher=launcher, preflight=False, cache=folder.parent / "cache", events=heard.append
-        )
-        assert done.prepared.note == (
-            "MNIST could not be had, and the model cnn-small in place of cnn-690k, which needs larger images"
-        )
-        assert isinstance(heard[0], DataReady) and heard[0].prepared == done.prepared
-        kept = load_study(folder / "study.toml").study
-        assert (kept.data.dataset, kept.model.name) == ("digits", "cnn-small")
-        assert {m.point.data.dataset for m in launcher.manifests} == {"digits"}
 
     def test_a_model_is_checked_before_anything_is_written(self, go, folder: Path, monkeypatch) -> None:
         checked: list[Manifest] = []

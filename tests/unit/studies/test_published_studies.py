@@ -10,11 +10,11 @@ import pytest
 import published_samples
 from paceline import api
 from paceline.errors import StudyFileError
-from paceline.records.published import TIME
+from paceline.published.records import TIME
+from paceline.published.table_files import published_names, published_study
 from paceline.studies.expand import expand
 from paceline.studies.fits import beyond
 from paceline.studies.load import LoadedStudy, load_study, shipped_studies
-from paceline.studies.published_tables import published_names, published_study
 
 NINE = {
     *("mnist-mpi", "mnist-batch-size", "fashion-sequential", "fashion-parameters", "flowers-sequential"),

@@ -38,10 +38,10 @@ def test_lists_need_no_brackets(study) -> None:
     assert study("run.ranks=4").run.ranks == (4,)
 
 
-def test_a_mapping_does_as_well(tmp_path: Path) -> None:
+def test_values_of_python_are_taken_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "s.toml"
     path.write_text(FILE)
-    assert load_study(path, {"train.lr": "0.5"}).study.train.lr == 0.5
+    assert load_study(path, values={"train.lr": 0.5}).study.train.lr == 0.5
 
 
 def test_the_last_of_two_overrides_holds(study) -> None:

@@ -8,11 +8,11 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.nn import functional
 
+from ci import in_ci
 from paceline import catalog
 from paceline.data.sources import NoSourceError
 from paceline.data.weights_store import EFFICIENTNET_LITE0, weights_file
 from paceline.errors import ModelError
-from paceline.identity import in_ci
 from paceline.train.models import keras_resnet50, pretrained
 from paceline.train.models.build import build_model
 from paceline.train.models.efficientnet_lite import EfficientNetLite0, SameConv2d, renamed

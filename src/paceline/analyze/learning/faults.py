@@ -16,10 +16,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from paceline.records.finding import Note
 from paceline.records.learning import Fault
 from paceline.records.results import PointResult
 from paceline.records.run import Epoch, RunResult
-from paceline.units import number_text, percent_text
 
 DIVERGED, DEAD = "diverged", "dead"
 LOSS_AT_CHANCE = 0.02
@@ -31,14 +31,14 @@ ACCURACY_AT_CHANCE = (1.5, 0.05)
 def run_fault(run: RunResult) -> Fault | None:
     """What is wrong with a finished run, with the epoch since when it is."""
     for epoch in run.epochs:
-        if text := diverged(epoch):
-            return Fault(name=DIVERGED, run=run.run, epoch=epoch.epoch, text=text)
+        if why := diverged(epoch):
+            return Fault(name=DIVERGED, run=run.run, epoch=epoch.epoch, why=why)
     if run.test_loss is not None and not math.isfinite(run.test_loss):
-        text = f"the test loss is {run.test_loss}: it diverged"
-        return Fault(name=DIVERGED, run=run.run, epoch=len(run.epochs), text=text)
+        why = Note(code="test-loss-not-finite", values={"loss": run.test_loss})
+        return Fault(name=DIVERGED, run=run.run, epoch=len(run.epochs), why=why)
     # A network that starts slowly is at chance for an epoch or two and learns then: of a whole run, its end tells.
-    if run.epochs and (text := dead(run.epochs[-1], run.classes)):
-        return Fault(name=DEAD, run=run.run, epoch=_dead_since(run), text=text)
+    if run.epochs and (why := dead(run.epochs[-1], run.classes)):
+        return Fault(name=DEAD, run=run.run, epoch=_dead_since(run), why=why)
     return None
 
 
@@ -63,15 +63,15 @@ def num_left_out(point: PointResult) -> int:
     return failed if 2 * failed < point.runs else 0
 
 
-def diverged(epoch: Epoch) -> str | None:
+def diverged(epoch: Epoch) -> Note | None:
     """That a loss of this epoch is not a finite number."""
     for part, loss in (("training", epoch.train_loss), ("validation", epoch.validation_loss)):
         if loss is not None and not math.isfinite(loss):
-            return f"the {part} loss is {loss} in epoch {epoch.epoch}: it diverged"
+            return Note(code="loss-not-finite", values={"part": part, "loss": loss, "epoch": epoch.epoch})
     return None
 
 
-def dead(epoch: Epoch, classes: int | None) -> str | None:
+def dead(epoch: Epoch, classes: int | None) -> Note | None:
     """That loss and accuracy are at chance; of the validation where there is one, which no dropout disturbs."""
     if not classes or classes < 2:
         return None
@@ -83,10 +83,8 @@ def dead(epoch: Epoch, classes: int | None) -> str | None:
         return None  # that has a name of its own
     if loss < (1 - LOSS_AT_CHANCE) * chance or accuracy > min(times / classes, 1 / classes + above):
         return None
-    return (
-        f"after epoch {epoch.epoch} it is at chance: loss {number_text(loss)} (guessing: {number_text(chance)}), "
-        f"accuracy {percent_text(accuracy)} (guessing: {percent_text(1 / classes)}): it looks dead"
-    )
+    guessed = {"guessed_loss": chance, "guessed_accuracy": 1 / classes}
+    return Note(code="at-chance", values={"epoch": epoch.epoch, "loss": loss, "accuracy": accuracy, **guessed})
 
 
 def _dead_since(run: RunResult) -> int:

@@ -1,26 +1,26 @@
-"""Findings: what a reader of the results has to know, each with its figures, cause and remedy.
+"""Findings: what a reader of the results has to know, each with a code, a severity and its values.
 
-A finding is a function from what was measured to a Finding, or to None where the data do not show
-it. A new one is a function here and a line in FINDINGS, the order in which they are shown. Those from
-what the ranks were given are in `findings_given.py`, those about learning in `findings_learning.py`.
+A finding is made by a function from what was measured; None where the data do not show it. A new one is a function
+here, a line in FINDINGS, whose order is the order in which they are shown, and its sentences in
+`report/wording/findings.py`. Findings from the allocation check are in `findings_given.py`, those about learning in
+`findings_learning.py`, those about gradient noise in `findings_noise.py`. Those of other packages come last.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sized
 
 from paceline.analyze.study.findings_given import asked_for_against_given, emulated_hosts
 from paceline.analyze.study.findings_learning import accuracy_falls, dead_network, diverged, overfitting
 from paceline.analyze.study.findings_noise import batch_beyond_noise, schedule_unfinished
+from paceline.analyze.study.measured import Measured
 from paceline.analyze.study.stats import FEWEST_FOR_INTERVAL
-from paceline.records.finding import Finding
-from paceline.records.learning import Lesson
-from paceline.records.results import Interval, PointResult
-from paceline.records.run import Epoch, Machine, RunResult
-from paceline.units import counted, duration_text, number_text, percent_text
+from paceline.errors import RequestError
+from paceline.records.finding import Finding, outside_findings
+from paceline.records.results import PointResult
+from paceline.records.run import Machine
 
 NOISY = 0.10
 """Interval width over median: beyond it, points that differ by a tenth cannot be told apart."""
@@ -30,34 +30,23 @@ SUPERLINEAR = 1.05
 """Efficiency above 1 by more than a machine's usual drift."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """All that findings may look at."""
-
-    rows: tuple[PointResult, ...]
-    runs: Mapping[str, tuple[RunResult, ...]]
-    """Finished runs by point."""
-    timed: Mapping[tuple[str, int], tuple[Epoch, ...]]
-    """The epochs that times come from, by point and number of the run."""
-    baseline: str | None
-    machines: tuple[Machine, ...]
-    """Of the single runs, in any order."""
-    commits: tuple[str, ...]
-    expected_runs: int
-    gaps: Mapping[str, str]
-    """What is missing from the ledger of a point, in a sentence."""
-    lesson: Lesson = Lesson()
-    one_at_a_time: bool = False
-    """Whether every point has one setting of its own: what that does is in a table then."""
-
-    @property
-    def all_runs(self) -> tuple[RunResult, ...]:
-        return tuple(run for own in self.runs.values() for run in own)
-
-
 def findings(measured: Measured) -> tuple[Finding, ...]:
-    """Whatever of FINDINGS the data show."""
-    return tuple(found for finding in FINDINGS if (found := finding(measured)) is not None)
+    """Whatever the data show, of FINDINGS and of the findings that other packages register."""
+    own = [found for find in FINDINGS.values() if (found := find(measured)) is not None]
+    return (*own, *_from_outside(measured))
+
+
+def _from_outside(measured: Measured) -> list[Finding]:
+    """Findings of other packages. Their sentences are looked up by code, so the code is the registered name."""
+    found = {name: rule.find(measured) for name, rule in outside_findings().items()}
+    for name, finding in found.items():
+        if finding is not None and finding.code != name:
+            raise RequestError(
+                f"The finding registered as {name} has the code {finding.code}.",
+                right="Both are the same.",
+                next="Correct the entry point or the code in the package that registers it.",
+            )
+    return [finding for finding in found.values() if finding is not None]
 
 
 def missing_runs(measured: Measured) -> Finding | None:
@@ -66,14 +55,15 @@ def missing_runs(measured: Measured) -> Finding | None:
     failed = [row for row in measured.rows if row.failure]
     if finished >= measured.expected_runs and not failed:
         return None
-    reasons = [f"{row.label}: {row.failure.splitlines()[0]}" for row in failed if row.failure]
-    stopped = f" and {len(failed)} of {counted(len(measured.rows), 'point')} failed" if failed else ""
     return Finding(
-        name="missing-runs",
+        code="missing-runs",
         severity="error" if failed else "warning",
-        summary=f"{finished} of {measured.expected_runs} runs are finished{stopped}: the results are partial.",
-        cause=" ".join(reasons) or "The study is still running, or was stopped before its end.",
-        remedy="Run the same command again: it continues with the missing runs.",
+        values={
+            "finished": finished,
+            "expected": measured.expected_runs,
+            "failures": tuple((row.label, row.failure.splitlines()[0]) for row in failed if row.failure),
+            "points": len(measured.rows),
+        },
         points=_ids(failed),
     )
 
@@ -88,11 +78,9 @@ def baseline_missing(measured: Measured) -> Finding | None:
     if wanted.ranks_and_servers == chosen.ranks_and_servers:
         return None
     return Finding(
-        name="baseline-missing",
+        code="baseline-missing",
         severity="warning",
-        summary=f"Speed-ups are against {chosen.label}: {wanted.label} was not timed.",
-        cause="The point with the fewest ranks has no finished run with a time.",
-        remedy="Run the study again to fill it in; until then compare these speed-ups with nothing else.",
+        values={"used": chosen.label, "wanted": wanted.label},
         points=_ids((wanted, chosen)),
     )
 
@@ -103,14 +91,10 @@ def more_ranks_than_cores(measured: Measured) -> Finding | None:
     if not shared:
         return None
     cores = max((machine.cores for machine in measured.machines), default=None)
-    where = f" on {counted(cores, 'core')}" if cores else ""
-    asked = ", ".join(f"{row.label} of {counted(row.point.threads, 'thread')}" for row in shared)
     return Finding(
-        name="more-ranks-than-cores",
+        code="more-ranks-than-cores",
         severity="warning",
-        summary=f"Ranks share cores{where}: {asked}.",
-        cause="Threads that take turns on one core measure the machine's limit, not how the training scales.",
-        remedy="Leave these points out of any claim about scaling, or measure them on a machine with enough cores.",
+        values={"cores": cores, "threads": _threads_of_ranks(shared)},
         points=_ids(shared),
     )
 
@@ -121,13 +105,10 @@ def ranks_share_physical_cores(measured: Measured) -> Finding | None:
     shared = [row for row in measured.rows if row.runs and not row.oversubscribed and _threads(row) > cores > 0]
     if not shared:
         return None
-    asked = ", ".join(f"{row.label} of {counted(row.point.threads, 'thread')}" for row in shared)
     return Finding(
-        name="ranks-share-physical-cores",
+        code="ranks-share-physical-cores",
         severity="warning",
-        summary=f"Hyper-threads of {counted(cores, 'core')} carry {asked}.",
-        cause="Two hyper-threads share one core's arithmetic: together they are far from twice as fast.",
-        remedy="Read the efficiency of these points as that of hyper-threads, or stay within the physical cores.",
+        values={"cores": cores, "threads": _threads_of_ranks(shared)},
         points=_ids(shared),
     )
 
@@ -138,40 +119,25 @@ def superlinear(measured: Measured) -> Finding | None:
     above = [row for row in measured_often if row.efficiency and row.efficiency.low > SUPERLINEAR]
     if not above:
         return None
-    shown = ", ".join(f"{row.label}: {_interval_text(row.efficiency)}" for row in above if row.efficiency)
     return Finding(
-        name="superlinear",
+        code="superlinear",
         severity="warning",
-        summary=f"Efficiency is above {SUPERLINEAR} with its whole interval ({shown}).",
-        cause="More often a slow baseline than a fast point: a disturbed run, cold caches, a smaller share per rank "
-        "that fits a cache.",
-        remedy="Distrust the baseline: measure it again on an idle machine before quoting these speed-ups.",
+        values={"limit": SUPERLINEAR, "efficiencies": tuple((row.label, row.efficiency) for row in above)},
         points=_ids(above),
     )
 
 
 def mixed_environment(measured: Measured) -> Finding | None:
     """Runs of one study on different machines, versions or commits."""
-    facts: dict[str, Counter[str]] = {}
+    facts: dict[tuple[str, int], Counter[str]] = {}
     for machine in measured.machines:
-        for name, value in _environment(machine).items():
-            facts.setdefault(name, Counter())[value] += 1
-    facts["commit"] = Counter(commit[:10] for commit in measured.commits)
-    mixed = {name: counter for name, counter in facts.items() if len(counter) > 1}
+        for fact, value in _environment(machine).items():
+            facts.setdefault(fact, Counter())[value] += 1
+    facts["commit", 1] = Counter(commit[:10] for commit in measured.commits)
+    mixed = {fact: dict(counter.most_common()) for fact, counter in facts.items() if len(counter) > 1}
     if not mixed:
         return None
-    shown = "; ".join(
-        f"{name}: " + ", ".join(f"{value} ({counted(count, 'run')})" for value, count in counter.most_common())
-        for name, counter in mixed.items()
-    )
-    return Finding(
-        name="mixed-environment",
-        severity="warning",
-        summary=f"Not all runs saw the same environment. {shown}.",
-        cause="The study was continued on another machine or after an update: differences between points may be "
-        "differences between environments.",
-        remedy="Measure all runs in one environment: the same command with --fresh.",
-    )
+    return Finding(code="mixed-environment", severity="warning", values={"mixed": mixed})
 
 
 def noisy_machine(measured: Measured) -> Finding | None:
@@ -181,13 +147,9 @@ def noisy_machine(measured: Measured) -> Finding | None:
         return None
     worst, width = max(widths.values(), key=lambda pair: pair[1])
     return Finding(
-        name="noisy-machine",
+        code="noisy-machine",
         severity="warning",
-        summary=f"Times vary by more than {percent_text(NOISY, 0)} between runs at {len(widths)} of "
-        f"{counted(len(measured.rows), 'point')}; most with {worst.label}, where the interval is "
-        f"{percent_text(width, 0)} of the median wide.",
-        cause="Something else ran on the machine, its clock frequency changed, or ranks were moved between cores.",
-        remedy="Close other programs and repeat more often: --repeats 9.",
+        values={"limit": NOISY, "worst": worst.label, "width": width, **_of_points(widths, measured)},
         points=tuple(widths),
     )
 
@@ -199,13 +161,9 @@ def few_repeats(measured: Measured) -> Finding | None:
         return None
     fewest = min(row.runs for row in few)
     return Finding(
-        name="few-repeats",
+        code="few-repeats",
         severity="warning" if fewest < 3 else "info",
-        summary=f"There are fewer than {FEWEST_FOR_INTERVAL} runs at {len(few)} of "
-        f"{counted(len(measured.rows), 'point')} (the fewest: {fewest}): what stands beside their figures is the "
-        "range, not a confidence interval.",
-        cause="With so few runs no interval contains the true median with a confidence worth the name.",
-        remedy=f"Repeat more often: --repeats {FEWEST_FOR_INTERVAL} adds the missing runs and keeps the finished ones.",
+        values={"enough": FEWEST_FOR_INTERVAL, "fewest": fewest, **_of_points(few, measured)},
         points=_ids(few),
     )
 
@@ -220,13 +178,10 @@ def small_timed_part(measured: Measured) -> Finding | None:
     if not short:
         return None
     scripts = all(row.point.script for row in measured.rows if row.point_id in short)
-    part, longer = ("series of timed steps", "one") if scripts else ("timed epoch", "epoch")
     return Finding(
-        name="small-timed-part",
+        code="small-timed-part",
         severity="info",
-        summary=f"The shortest {part} took {duration_text(min(short.values()))}, less than {duration_text(SHORT_S)}.",
-        cause="At this length a single interruption by the operating system shows in the figures.",
-        remedy=f"Train on more samples: a longer {longer} averages over such interruptions.",
+        values={"script": scripts, "shortest_s": min(short.values()), "limit_s": SHORT_S},
         points=tuple(short),
     )
 
@@ -237,16 +192,7 @@ def warm_up_in_times(measured: Measured) -> Finding | None:
     cold = [row for row in measured.rows if row.point_id in ids]
     if not cold:
         return None
-    return Finding(
-        name="warm-up-in-times",
-        severity="info",
-        summary=f"The first epoch of each run is in the times of {len(cold)} of "
-        f"{counted(len(measured.rows), 'point')}.",
-        cause="The first epoch also pays for allocation, first use of kernels and cold caches; there was no other "
-        "complete one.",
-        remedy="Train for at least two epochs: the first is then left out.",
-        points=_ids(cold),
-    )
+    return Finding(code="warm-up-in-times", severity="info", values=_of_points(cold, measured), points=_ids(cold))
 
 
 def resumed_runs(measured: Measured) -> Finding | None:
@@ -254,19 +200,22 @@ def resumed_runs(measured: Measured) -> Finding | None:
     resumed = [run for run in measured.all_runs if run.resumed_from_step is not None]
     if not resumed:
         return None
-    ranks = {row.point_id: row.label for row in measured.rows}
-    shown = "; ".join(
-        f"run {run.run} with {ranks[run.point_id]} at step {run.resumed_from_step}"
-        + (f" ({run.resume_note})" if run.resume_note else "")
-        for run in resumed
-    )
+    labels = {row.point_id: row.label for row in measured.rows}
     return Finding(
-        name="resumed-runs",
+        code="resumed-runs",
         severity="warning" if any(run.resume_note for run in resumed) else "info",
-        summary=f"{len(resumed)} of {counted(len(measured.all_runs), 'run')} continued from a checkpoint: {shown}.",
-        cause="They were interrupted: their total times are unknown and left out, and so are their interrupted epochs "
-        "where there are others.",
-        remedy="Nothing to do for accuracy; for undisturbed times run the study with --fresh.",
+        values={
+            "resumed": tuple(
+                {
+                    "run": run.run,
+                    "label": labels[run.point_id],
+                    "step": run.resumed_from_step,
+                    "note": run.resume_note,
+                }
+                for run in resumed
+            ),
+            "runs": len(measured.all_runs),
+        },
         points=tuple(dict.fromkeys(run.point_id for run in resumed)),
     )
 
@@ -276,51 +225,49 @@ def incomplete_ledger(measured: Measured) -> Finding | None:
     if not measured.gaps:
         return None
     return Finding(
-        name="incomplete-ledger",
+        code="incomplete-ledger",
         severity="warning",
-        summary=f"Where the time went is not fully known for {len(measured.gaps)} of "
-        f"{counted(len(measured.rows), 'point')}. {' '.join(measured.gaps.values())}",
-        cause="Spans were lost or damaged, so that communication cannot be divided or no ledger be made.",
-        remedy="Times and accuracies are not touched by this. For a whole ledger run the study with --fresh.",
+        values={"gaps": tuple(measured.gaps.values()), **_of_points(measured.gaps, measured)},
         points=tuple(measured.gaps),
     )
 
 
-FINDINGS = (
-    missing_runs,
-    baseline_missing,
-    diverged,
-    dead_network,
-    accuracy_falls,
-    schedule_unfinished,
-    asked_for_against_given,
-    more_ranks_than_cores,
-    ranks_share_physical_cores,
-    emulated_hosts,
-    superlinear,
-    mixed_environment,
-    noisy_machine,
-    few_repeats,
-    small_timed_part,
-    warm_up_in_times,
-    resumed_runs,
-    overfitting,
-    batch_beyond_noise,
-    incomplete_ledger,
-)
+FINDINGS: dict[str, Callable[[Measured], Finding | None]] = {
+    "missing-runs": missing_runs,
+    "baseline-missing": baseline_missing,
+    "diverged": diverged,
+    "dead-network": dead_network,
+    "accuracy-falls": accuracy_falls,
+    "schedule-unfinished": schedule_unfinished,
+    "asked-for-against-given": asked_for_against_given,
+    "more-ranks-than-cores": more_ranks_than_cores,
+    "ranks-share-physical-cores": ranks_share_physical_cores,
+    "emulated-hosts": emulated_hosts,
+    "superlinear": superlinear,
+    "mixed-environment": mixed_environment,
+    "noisy-machine": noisy_machine,
+    "few-repeats": few_repeats,
+    "small-timed-part": small_timed_part,
+    "warm-up-in-times": warm_up_in_times,
+    "resumed-runs": resumed_runs,
+    "overfitting": overfitting,
+    "batch-beyond-noise": batch_beyond_noise,
+    "incomplete-ledger": incomplete_ledger,
+}
 
 
-def _environment(machine: Machine) -> dict[str, str]:
-    """What should be equal for all runs of a study on as many hosts, in words."""
-    on = f" of {len(machine.hosts)} hosts" if len(machine.hosts) > 1 else ""
+def _environment(machine: Machine) -> dict[tuple[str, int], str]:
+    """What should be equal for all runs of a study on as many hosts; by its name and, where it counts, the hosts."""
+    hosts = max(1, len(machine.hosts))
+    versions = {(name, 1): value for name, value in machine.versions.items()}
     return {
-        f"names{on}" if on else "host": ", ".join(sorted(machine.hosts)),
-        "processor": machine.cpu,
-        f"cores{on}": str(machine.cores),
-        "GPUs": ", ".join(machine.gpus) or "none",
-        "device": ", ".join(sorted({device.split(":")[0] for device in machine.devices})),
-        "platform": machine.platform,
-    } | machine.versions
+        ("host", hosts): ", ".join(sorted(machine.hosts)),
+        ("processor", 1): machine.cpu,
+        ("cores", hosts): str(machine.cores),
+        ("GPUs", 1): ", ".join(machine.gpus) or "none",
+        ("device", 1): ", ".join(sorted({device.split(":")[0] for device in machine.devices})),
+        ("platform", 1): machine.platform,
+    } | versions
 
 
 def _relative_width(row: PointResult) -> float:
@@ -329,12 +276,18 @@ def _relative_width(row: PointResult) -> float:
     return (interval.high - interval.low) / interval.median if interval else 0.0
 
 
-def _interval_text(interval: Interval) -> str:
-    return f"{number_text(interval.median)}, at least {number_text(interval.low)}"
-
-
 def _threads(row: PointResult) -> int:
     return row.point.ranks * row.point.threads
+
+
+def _threads_of_ranks(rows: Iterable[PointResult]) -> tuple[tuple[str, int], ...]:
+    """Each point's label and the threads of one of its ranks."""
+    return tuple((row.label, row.point.threads) for row in rows)
+
+
+def _of_points(found: Sized, measured: Measured) -> dict[str, int]:
+    """How many points a finding concerns, and how many there are."""
+    return {"found": len(found), "points": len(measured.rows)}
 
 
 def _ids(rows: Iterable[PointResult]) -> tuple[str, ...]:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from paceline.records.finding import Finding
 from paceline.records.learning import NoiseScale
-from paceline.units import counted, number_text, percent_text
 
 if TYPE_CHECKING:
-    from paceline.analyze.study.findings import Measured
+    from paceline.analyze.study.measured import Measured
     from paceline.records.results import PointResult
     from paceline.records.run import RunResult
 
@@ -25,16 +24,16 @@ def batch_beyond_noise(measured: Measured) -> Finding | None:
     if not beyond:
         return None
     worst, noise = min(beyond, key=lambda pair: pair[1].efficiency or 0.0)
-    batch = worst.point.batch_global
     return Finding(
-        name="batch-beyond-noise",
+        code="batch-beyond-noise",
         severity="info",
-        summary=f"The global batch is beyond the noise scale at {len(beyond)} of "
-        f"{counted(len(measured.rows), 'point')}: most with {worst.label}, where it is {batch:,} and the noise scale "
-        f"{number_text(noise.samples)} samples, {number_text(noise.low)} to {number_text(noise.high)}.",
-        cause="The mean gradient of so many samples is hardly better than that of fewer: a sample of it brings "
-        f"{percent_text(noise.efficiency, 0)} of what one of a very small batch would.",
-        remedy="Use the ranks for a smaller batch each, or for more runs; a larger batch takes almost as many steps.",
+        values={
+            "found": len(beyond),
+            "points": len(measured.rows),
+            "worst": worst.label,
+            "batch": worst.point.batch_global,
+            "noise": noise,
+        },
         points=tuple(row.point_id for row, _ in beyond),
     )
 
@@ -47,14 +46,9 @@ def schedule_unfinished(measured: Measured) -> Finding | None:
         return None
     worst, progress = min(short.values(), key=lambda pair: pair[1])
     return Finding(
-        name="schedule-unfinished",
+        code="schedule-unfinished",
         severity="warning",
-        summary=f"AdaScale did not come to the end of its schedule at {len(short)} of "
-        f"{counted(len(measured.rows), 'point')}: least far with {worst.label}, to {percent_text(progress, 0)} of it.",
-        cause="The schedule goes by what steps are worth, and those of a larger batch are worth less than its size: as "
-        "much training as with the smaller batch takes more epochs.",
-        remedy=f"Train {number_text(1 / progress, 2)} times as long with a constant rate or one that falls in steps; "
-        "cosine and one-cycle are laid over the epochs of the run, however many: take lr_rule = linear for them.",
+        values={"found": len(short), "points": len(measured.rows), "worst": worst.label, "progress": progress},
         points=tuple(short),
     )
 

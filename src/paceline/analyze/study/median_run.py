@@ -19,13 +19,13 @@ from paceline.analyze.study.timing import throughputs, timed_from_step
 from paceline.analyze.study.traffic import traffic
 from paceline.errors import PacelineError
 from paceline.records.anatomy import Anatomy, RunTrace
+from paceline.records.finding import Note
 from paceline.records.results import RunView
 from paceline.records.run import Epoch, RunResult
 from paceline.records.trace import RankTrace
 
 # On a GPU the host's spans show when work was queued, not when it ran.
 _ON_DEVICE = ("forward", "backward", "comm-wait", "comm-transfer", "optimizer")
-_QUEUED = "On a GPU a step is not divided yet: its forward, backward, communication and optimizer are null."
 Traces = Callable[[RunResult], RunTrace]
 View = Callable[[RunResult, RunTrace, Sequence[Messages]], RunView]
 """Makes what is drawn of a run, while its spans are there: those of all points might not fit into memory."""
@@ -52,8 +52,8 @@ class MedianRun:
     """Of the timed epochs, in which it trained on `samples`."""
     samples: int = 0
     view: RunView | None = None
-    gap: str | None = None
-    """What is missing from it, in a sentence; None where nothing is."""
+    gap: Note | None = None
+    """What is missing from it; None where nothing is."""
 
 
 def median_result(runs: Sequence[RunResult]) -> RunResult | None:
@@ -80,17 +80,19 @@ def median_run(runs: Sequence[RunResult], traces: Traces, *, servers: int = 0, v
         sides = messages(found.traces, found.ranks)
         seen = view(run, found, sides) if view else None
     except PacelineError as error:
-        return MedianRun(run=run.run, gap=f"The spans of run {run.run} cannot be read: {error.what}")
+        return MedianRun(run=run.run, gap=_note("spans-unreadable", run, error=error.what))
     training = [trace for trace in found.traces if trace.rank < run.ranks]
     if not training:
-        return MedianRun(run=run.run, view=seen, gap=f"Run {run.run} left no spans.")
+        return MedianRun(run=run.run, view=seen, gap=_note("no-spans", run))
     epochs = timed_from_step(run)
     windows = loop_windows(training, epochs) if len(training) == run.ranks else None
     dissected = dissect(found, windows, sides)
     ranks_s = dissected.anatomy.ledgers_s
     if run.device == "cuda":
         ranks_s = tuple(_host_ledger(ledger) for ledger in ranks_s)
-        return MedianRun(run=run.run, mean_s=mean_ledger(ranks_s), ranks_s=ranks_s, view=seen, gap=_QUEUED)
+        return MedianRun(
+            run=run.run, mean_s=mean_ledger(ranks_s), ranks_s=ranks_s, view=seen, gap=_note("gpu-step-undivided", run)
+        )
     looped = _loop(dissected, training, epochs, servers) if windows else MedianRun()
     return replace(
         looped,
@@ -134,13 +136,17 @@ def _gap(
     found: Sequence[RankTrace],
     ranks_s: Sequence[dict[str, float | None]],
     problems: Sequence[str],
-) -> str | None:
+) -> Note | None:
     """What a ledger lacks: ranks, the end of a trace, the division of communication."""
     broken = [trace.rank for trace in found if trace.truncated]
     if len(found) < run.ranks:
-        return " ".join((f"Run {run.run} has the spans of {len(found)} of its {run.ranks} ranks.", *problems))
+        return _note("spans-of-some-ranks", run, found=len(found), problems=tuple(problems))
     if broken:
-        return f"The spans of run {run.run} break off on rank {', '.join(map(str, broken))}."
+        return _note("spans-truncated", run, broken=tuple(broken))
     if any(ledger["comm-wait"] is None for ledger in ranks_s):
-        return f"Run {run.run} does not show the same collectives on all of its {run.ranks} ranks."
+        return _note("collectives-differ", run)
     return None
+
+
+def _note(code: str, run: RunResult, **values: object) -> Note:
+    return Note(code=code, values={"run": run.run, "ranks": run.ranks, **values})

@@ -19,9 +19,10 @@ from paceline.analyze.learning.equivalence import MARGIN
 from paceline.analyze.learning.verdicts import Asked, learned
 from paceline.analyze.run.efficiencies import efficiencies
 from paceline.analyze.study.compare import Throughputs, comparisons, ratio
-from paceline.analyze.study.findings import Measured, findings
+from paceline.analyze.study.findings import findings
 from paceline.analyze.study.laws import scaling_laws
 from paceline.analyze.study.losses import lost_shares
+from paceline.analyze.study.measured import Measured
 from paceline.analyze.study.median_run import MedianRun, Traces, View, median_run
 from paceline.analyze.study.one_factor import effects
 from paceline.analyze.study.phases import phase_results, slowest_features

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from paceline.records.results import Interval, StudyResults
 from paceline.report import scaling
 from paceline.report.choice import is_weak, same_epochs
-from paceline.report.laws import told_text
 from paceline.report.model import ReportModel
 from paceline.report.paper.captions import conditions, plot_lead, scaling_word, table_lead
 from paceline.report.paper.scaling_table import scaling_table
@@ -156,7 +155,7 @@ def _tables(part: object) -> Iterator[Table]:
 
 def _told(report: ReportModel) -> Iterator[tuple[str, tuple[str, ...]]]:
     """What a report says besides its verdict and findings: scaling laws, and the published study."""
-    laws = tuple(told_text(told) for told in report.laws.told)
+    laws = tuple(told.text for told in report.laws.told)
     if laws:
         yield "Scaling laws", laws
     published = report.published

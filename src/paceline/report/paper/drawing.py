@@ -11,7 +11,6 @@ import io
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from paceline.errors import RequestError
 from paceline.report.characters import printable
 from paceline.report.paper.content import Panel, Plot
 from paceline.report.paper.style import INK, MARKS, METADATA, MOST_LINES, MUTED, RC, SIDE_BY_SIDE_MM, WIDTH_MM, Mark
@@ -34,14 +33,8 @@ _MOST_LABEL = 36
 
 def drawn(plot: Plot, kind: str, width_mm: float = WIDTH_MM) -> bytes:
     """A plot as the bytes of an SVG, PDF or PNG file, which depend on nothing but the plot and the width."""
-    try:
-        from matplotlib import style
-    except ImportError:
-        raise RequestError(
-            "Figures need matplotlib, which is not installed.",
-            right="It comes with the extra `figures`.",
-            next="Install it: pip install 'paceline[figures]'",
-        ) from None
+    from matplotlib import style
+
     sink = io.BytesIO()
     with style.context(["default", RC]), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of characters that the font lacks: they are drawn as boxes

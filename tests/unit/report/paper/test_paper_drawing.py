@@ -18,7 +18,6 @@ from test_paper_text import MARKUP, of, weak
 
 import report_samples
 import series_samples
-from paceline.errors import RequestError
 from paceline.report.paper.content import Plot
 from paceline.report.paper.drawing import KINDS, drawn
 from paceline.report.paper.style import MARKS
@@ -111,10 +110,3 @@ def test_names_are_drawn_as_they_are(text: str) -> None:
 def test_where_nothing_scales_there_is_no_plot() -> None:
     for sample in (report_samples.single_point, report_samples.nothing_finished, series_samples.rivals):
         assert of(sample()).plots == ()
-
-
-def test_without_matplotlib_it_says_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(RequestError, match="matplotlib") as caught:
-        drawn(strong(), "svg")
-    assert "paceline[figures]" in caught.value.next

@@ -1,0 +1,1 @@
+"""Open questions of published studies, and the verdict that our results give to each."""

@@ -1,0 +1,138 @@
+"""What verdicts are made of: a study's results and a few figures that most of them ask for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from paceline.analyze.learning.faults import num_left_out
+from paceline.analyze.study.stats import FEWEST_FOR_INTERVAL, coverage, median_interval
+from paceline.published.records import Contradiction
+from paceline.records.counters import CpuTimes
+from paceline.records.learning import AccuracyCheck
+from paceline.records.results import Interval, PointResult, StudyResults
+from paceline.units import counted, interval_text, percent_text
+
+_CROWDED = "More threads than cores ran here, so it says little about scaling."
+_EMULATED = "The hosts are namespaces of one machine, so it says little about scaling."
+_LIMITS = (_CROWDED, _EMULATED)
+"""Sentences without which a figure would claim too much."""
+_MISSED = 1 - coverage(FEWEST_FOR_INTERVAL, 1)
+"""How often the interval of five repeats misses: as often may a figure that was picked out of several."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A study's results, and what else a question may ask for."""
+
+    results: StudyResults
+    cpu_times: Mapping[str, CpuTimes] = field(default_factory=dict)
+    """Of the points' median runs."""
+    contradictions: Sequence[Contradiction] = ()
+    """Of the published tables."""
+
+    @property
+    def points(self) -> list[PointResult]:
+        """Those with a finished run, the fewest ranks first."""
+        return [point for point in self.results.points if point.runs]
+
+    def check(self, point: PointResult) -> AccuracyCheck | None:
+        """A point's accuracy against its reference's."""
+        return next((one for one in self.results.lesson.checks if one.point_id == point.point_id), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Two sentences, and the figure that they rest on."""
+
+    text: str
+    figure: str = ""
+    answered: bool = True
+    lead: str = ""
+    """What a report opens with where this is its own question; empty where the first sentence will do."""
+
+    @property
+    def opening(self) -> str:
+        """The sentence that answers, and what makes it say little; all of it where the question is open still."""
+        if self.lead or not self.answered:
+            return self.lead or self.text
+        first, *rest = re.split(r"(?<=\.) ", self.text)
+        return " ".join((first, *(sentence for sentence in rest if sentence in _LIMITS)))
+
+
+def open_still(text: str, figure: str = "", lead: str = "") -> Verdict:
+    """What is missing for an answer."""
+    return Verdict(text=text, figure=figure, answered=False, lead=lead)
+
+
+def told(interval: Interval, one: float = 1.0) -> str:
+    """more or less than `one`, or empty where the repeats cannot tell: without five there is no interval."""
+    if interval.coverage is None or interval.low <= one <= interval.high:
+        return ""
+    return "more" if interval.low > one else "less"
+
+
+def told_among(interval: Interval, looks: int, one: float = 1.0) -> str:
+    """As `told`, of the furthest of so many figures: empty, too, where chance puts one of them there too often.
+
+    Bonferroni: what each of them misses, added up, is what the figure may miss.
+    """
+    by_chance = interval.coverage is None or looks * (1 - interval.coverage) > _MISSED
+    return "" if by_chance else told(interval, one)
+
+
+def enough_repeats(looks: int) -> int:
+    """The fewest repeats with which `told_among` can call one of so many."""
+    n = FEWEST_FOR_INTERVAL
+    while looks * (1 - (median_interval(range(n)).coverage or 0.0)) > _MISSED:
+        n += 1
+    return n
+
+
+def apart(own: Interval, other: Interval) -> str:
+    """more or less than the other, or empty where the two intervals overlap."""
+    if own.low > other.high:
+        return "more"
+    return "less" if own.high < other.low else ""
+
+
+def span_text(interval: Interval, unit: str = "") -> str:
+    """A figure with its interval, or with the range, called that, where there are fewer than five repeats."""
+    if interval.low == interval.high:
+        return interval_text(interval.median, None, None) + unit
+    text = interval_text(interval.median, interval.low, interval.high)
+    named = text if interval.coverage is not None else text.replace("[", "[range ")
+    return named.replace(" [", f"{unit} [", 1)
+
+
+def few_repeats(n: int, *points: PointResult) -> str:
+    """Why nothing is called different or equal; `points` are those whose runs may have learned nothing."""
+    if not any(map(num_left_out, points)):
+        return f"With {counted(n, 'repeat')} that is no test: five are needed (--repeats {FEWEST_FOR_INTERVAL})."
+    missing = FEWEST_FOR_INTERVAL - n
+    again = f"{'once' if missing == 1 else f'{missing} times'} more (--repeats {max(p.runs for p in points) + missing})"
+    return f"With {counted(n, 'repeat')} that learned there is no test: repeat it {again}."
+
+
+def left_out_text(named: Sequence[tuple[PointResult, str]]) -> str:
+    """Which runs are in no test, each point by its name: `1 of 5 runs with 8 ranks`; empty where all are."""
+    counts = [(num_left_out(point), point, name) for point, name in named]
+    return ", ".join(f"{count} of {counted(point.runs, 'run')} {name}" for count, point, name in counts if count)
+
+
+def shared_cores(*points: PointResult) -> str:
+    """What makes times say little about scaling; empty where nothing does."""
+    if any(point.oversubscribed for point in points):
+        return _CROWDED
+    if any(point.emulated for point in points):
+        return _EMULATED
+    return ""
+
+
+def accuracy_text(point: PointResult) -> str:
+    """Test accuracy of a point: `97.1 ± 0.2 %`."""
+    found = point.test_accuracy
+    if found is None:
+        return "–"
+    return percent_text(found.mean, 2) if found.std is None else f"{found.mean * 100:.2f} ± {found.std * 100:.2f} %"

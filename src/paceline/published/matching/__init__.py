@@ -1,0 +1,1 @@
+"""Which of our points and figures belong to a cell of a published table, and which cells disagree."""

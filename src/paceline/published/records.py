@@ -1,0 +1,212 @@
+"""Published studies beside ours: what a report printed, what was measured here, and what both leave open.
+
+    PublishedStudy ── PublishedTable ── PublishedRow ── PublishedCell     facts, from the files of the package
+    Beside         ── TableBeside    ── RowBeside    ── OurCell           the same cells, as far as they were run here
+                   ├─ Contradiction                                       what the printed cells say of one another
+                   └─ Answer                                              open questions
+
+A cell of ours has a figure or a reason why there is none, never neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+Scalar = str | int | float | bool
+TIME = "time"
+"""In place of a question in `PublishedStudy.leads`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedColumn:
+    """A column of figures."""
+
+    name: str
+    """As in the file."""
+    heading: str
+    unit: str
+    """s, fraction, percent, count, or empty for what is no quantity."""
+    measure: str
+    """What of our results belongs here: a name of published/matching/measures.py."""
+    settings: dict[str, Scalar] = field(default_factory=dict)
+    """What a point must have for this column, besides what its row asks for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedCell:
+    """One printed figure."""
+
+    column: str
+    value: float | int | str | None
+    """None where the table leaves it open."""
+    text: str
+    """As printed: its digits say how finely it was read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedRow:
+    """One line of a table."""
+
+    names: tuple[str, ...]
+    """What stands under the table's keys."""
+    settings: dict[str, tuple[Scalar, ...]]
+    """Path of a setting -> the values of ours that stand for this row."""
+    cells: tuple[PublishedCell, ...]
+    hardware: str = ""
+    """Kind of GPU or machine that it ran on; empty where that is not a part of the row."""
+    stand_in: bool = False
+    """Whether what is here may stand in for that, in the first row that asks for the same settings."""
+    epoch: int | None = None
+    """Of a row about one epoch, from 1 on; 0 for the test after the last."""
+    baseline: int | None = None
+    """Number of the row that this one is given in per cent of."""
+    study: str = ""
+    """The shipped study that has this row, where those of one report are divided; empty where they are not."""
+
+    def value(self, column: str) -> float | int | str | None:
+        """What a column has in this row; None where it has nothing, or where there is no such column."""
+        return next((cell.value for cell in self.cells if cell.column == column), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedTable:
+    """One table."""
+
+    name: str
+    caption: str
+    keys: tuple[str, ...]
+    """Headings of what says which row it is."""
+    columns: tuple[PublishedColumn, ...]
+    rows: tuple[PublishedRow, ...]
+    constants: dict[str, float | int] = field(default_factory=dict)
+    """What holds for all rows and is not in the table: epochs, train_samples, batch_per_rank."""
+
+    def column(self, measure: str) -> PublishedColumn | None:
+        """The column of a measure; None where the table has none."""
+        return next((column for column in self.columns if column.measure == measure), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a report left open."""
+
+    name: str
+    text: str
+    studies: tuple[str, ...]
+    """Shipped studies that answer it; none where that has to wait."""
+    how: str
+    """What of them does, in a sentence."""
+    missing: str = ""
+    """Where no study does: what it waits for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedStudy:
+    """What one report measured, and with what."""
+
+    name: str
+    title: str
+    hardware: str
+    software: str
+    settings: str
+    """What is said about the training."""
+    not_given: tuple[str, ...]
+    """What is not, and had to be chosen here."""
+    chosen: dict[str, dict[str, str]]
+    """Every shipped study that repeats rows -> what of this concerns it, and what was chosen."""
+    differs: dict[str, tuple[str, ...]]
+    """Shipped study -> what it has otherwise than print, whatever its size; empty where that is nothing."""
+    tables: tuple[PublishedTable, ...]
+    questions: tuple[Question, ...]
+    stand_ins: dict[str, str] = field(default_factory=dict)
+    """Data set of ours -> what is to be said of accuracies on it, where the published one is another."""
+    leads: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Shipped study -> the questions whose answers, in this order, answer its own; TIME is what its times say."""
+    asked_alone: tuple[str, ...] = ()
+    """Shipped studies that answer questions and repeat no row: the tables do not belong beside them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OurCell:
+    """What was measured here in place of a published cell, or why nothing was."""
+
+    column: str
+    value: float | int | str | None = None
+    low: float | None = None
+    high: float | None = None
+    """An interval, or the range where `coverage` is None."""
+    coverage: float | None = None
+    std: float | None = None
+    """In place of an interval: the standard deviation over repeats."""
+    n: int = 0
+    """Repeats behind it."""
+    point_id: str = ""
+    """The point that stands for the row; empty where none does."""
+    reason: str = ""
+    """Empty where there is a value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowBeside:
+    """Our cells for one published row."""
+
+    cells: tuple[OurCell, ...]
+    notes: tuple[str, ...] = ()
+    """What stands in for what, and what a figure is not fit for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableBeside:
+    """Our cells for one published table, row by row."""
+
+    table: PublishedTable
+    rows: tuple[RowBeside, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contradiction:
+    """Cells of a published table that cannot all be right, or not by what the table says."""
+
+    name: str
+    table: str
+    rows: tuple[int, ...]
+    text: str
+    """With the figures."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What is to be said to an open question."""
+
+    question: Question
+    answered: bool
+    sentences: tuple[str, ...]
+    """The answer, then what qualifies it; where there is no answer yet, what is missing."""
+    figure: str = ""
+    """The one figure that it rests on, as text; empty where there is none."""
+    command: str = ""
+    """What answers it, where this study does not."""
+    lead: tuple[str, ...] = ()
+    """Sentences that a report opens with where the question is its own; empty where nothing was measured for it."""
+
+    @property
+    def opening(self) -> str:
+        """All sentences of the lead."""
+        return " ".join(self.lead)
+
+    @property
+    def verdict(self) -> str:
+        """All sentences of the answer."""
+        return " ".join(self.sentences)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """A published study and ours, cell by cell."""
+
+    published: PublishedStudy
+    tables: tuple[TableBeside, ...]
+    contradictions: tuple[Contradiction, ...]
+    answers: tuple[Answer, ...]
+    overridden: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Path of a setting that is not as the shipped study has it -> what it is here, and there."""

@@ -1,0 +1,1 @@
+"""The section of a report that compares a study with a published one."""

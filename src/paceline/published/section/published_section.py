@@ -1,0 +1,246 @@
+"""Published, and here: the printed table with our figure below every cell, what differs, and the open questions.
+
+A cell is the printed figure, and beside it ours, or a letter that stands for the reason why there is none.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping, Sequence
+
+from paceline.published.records import (
+    TIME,
+    Answer,
+    Beside,
+    OurCell,
+    PublishedColumn,
+    PublishedRow,
+    PublishedStudy,
+    PublishedTable,
+    RowBeside,
+    TableBeside,
+)
+from paceline.published.section.column_meanings import heading, table_meanings
+from paceline.published.section.published_html import HERE, answers_html, disagreements_html, tables_html
+from paceline.published.section.published_rows import published_object
+from paceline.published.section.row_notes import Notes, further_epochs, notes_of
+from paceline.records.results import StudyResults
+from paceline.report.added_section import AddedSection, ShownAnswer
+from paceline.report.facts import Fact
+from paceline.report.phrases import listed
+from paceline.report.steps import Step
+from paceline.report.tables import NONE, Cell, Table
+from paceline.units import count_text, counted, interval_text, number_text
+
+_HTML = {"beside": tables_html, "disagree": disagreements_html, "asked": answers_html}
+
+
+def published_section(beside: Beside, results: StudyResults) -> AddedSection:
+    """The section of a report that compares its study with a published one."""
+    return AddedSection(
+        about=_about(beside, results),
+        tables=tuple(_table(table, beside, results) for table in beside.tables),
+        disagreements=tuple(found.text for found in beside.contradictions),
+        answers=tuple(_answer(answer) for answer in beside.answers),
+        definitions=tuple(table_meanings(table.table) for table in beside.tables),
+        opening=_opening(beside, results.study.name),
+        next_step=_next_part(beside.published, results.study.name),
+        html=_HTML,
+        as_json=published_object(beside),
+    )
+
+
+def _opening(beside: Beside, study: str) -> tuple[str | None, ...]:
+    """What answers the study's own question, None in place of what its times say; empty where nothing measured does."""
+    leads = {answer.question.name: answer.lead for answer in beside.answers}
+    named = beside.published.leads.get(study, ())
+    if not any(leads.get(name) for name in named):
+        return ()
+    return tuple(sentence for name in named for sentence in ((None,) if name == TIME else leads.get(name, ())))
+
+
+def _next_part(published: PublishedStudy, study: str) -> Step | None:
+    """The study with the next rows of the table, or the answer to the next question; None after the last."""
+    parts = {published.name: ""}
+    for row in (row for table in published.tables for row in table.rows if row.study):
+        parts.setdefault(row.study, f"The published table goes on in another study, with its row {row.names[0]}.")
+    for question in published.questions:
+        for name in question.studies[:1]:
+            parts.setdefault(name, f"Another study answers an open question of the report: {question.text}")
+    names = list(parts)
+    after = 1 + (names.index(study) if study in names else 0)
+    return Step(text=parts[names[after]], command=f"paceline study {names[after]}") if after < len(names) else None
+
+
+def _about(beside: Beside, results: StudyResults) -> tuple[Fact, ...]:
+    published, machine = beside.published, results.machine
+    here = ""
+    if machine is not None:
+        torch = f", PyTorch {machine.versions['torch']}" if "torch" in machine.versions else ""
+        gpus = f", {', '.join(dict.fromkeys(machine.gpus))}" if machine.gpus else ""
+        here = f"{counted(len(machine.hosts), 'host')}, {machine.cpu}, {counted(machine.cores, 'core')}{gpus}{torch}"
+    facts = [
+        Fact("Published with", f"{published.hardware}; {published.software}; {published.settings}."),
+        Fact("Here with", f"{here}." if here else ""),
+        Fact("What differs", _differs(beside, results)),
+        _not_given(published, results.study.name),
+    ]
+    return tuple(fact for fact in facts if fact.text)
+
+
+def _not_given(published: PublishedStudy, study: str) -> Fact:
+    """What print leaves open, with what was chosen for it where the study is a shipped one that repeats rows."""
+    chosen = [f"{item}: {choice}" for item, choice in published.chosen.get(study, {}).items()]
+    label = "Not given in print, chosen here" if chosen else "Not given in print"
+    return Fact(label, f"{'; '.join(chosen or published.not_given)}.")
+
+
+def _differs(beside: Beside, results: StudyResults) -> str:
+    """Hardware, settings of the study, size and what was overridden, a sentence each."""
+    standing = beside.published.differs.get(results.study.name, ())
+    smaller = [f"{path} {_setting(results, path)} ({was or 'all'})" for path, was in results.study.full.items()]
+    changed = [f"{path} {here or 'open'} ({there or 'open'})" for path, (here, there) in beside.overridden.items()]
+    said = [
+        "Hardware and software are others, so times are to be read within our own rows, not against print.",
+        f"Other than in print, the study has {'; '.join(standing)}." if standing else "",
+        f"At the small size, with the full one's in brackets: {', '.join(smaller)}." if smaller else "",
+        f"Changed for this run, with what the study has in brackets: {', '.join(changed)}." if changed else "",
+    ]
+    return " ".join(filter(None, said))
+
+
+def _setting(results: StudyResults, path: str) -> str:
+    """What a setting is in this study."""
+    study = results.study
+    if path in study.vary:
+        return _listed(study.vary[path])
+    section, key = path.split(".", 1)
+    settings = getattr(study, section)
+    options: Mapping[str, object] = getattr(settings, "options", {})
+    value = options.get(key) if key in options else getattr(settings, key, None)
+    return _listed(value) if isinstance(value, tuple) else NONE if value is None else str(value)
+
+
+def _listed(values: Sequence[object]) -> str:
+    return ", ".join(str(value) for value in values)
+
+
+def _table(found: TableBeside, beside: Beside, results: StudyResults) -> Table:
+    """One row per printed row; reasons and notes below, each once."""
+    table, marks = found.table, _Marks()
+    rows = []
+    for printed, ours in zip(table.rows, found.rows, strict=True):
+        notes = notes_of(table, printed, ours, beside, results)
+        names = [Cell(name) for name in printed.names]
+        names[-1] = Cell(names[-1].figure, marks.all_of(notes.row))
+        rows.append((*names, *_cells(table, printed, ours, notes, results, marks)))
+    return Table(
+        caption=f"Published, and here: {table.caption[0].lower()}{table.caption[1:]}",
+        columns=(*table.keys, *(heading(column) for column in table.columns)),
+        rows=tuple(rows),
+        footnotes=(*_around(found), *marks.footnotes()),
+        keys=len(table.keys),
+        words=tuple(key for index, key in enumerate(table.keys) if _is_words(table, index)),
+    )
+
+
+def _is_words(table: PublishedTable, index: int) -> bool:
+    return any(not row.names[index].replace(".", "").isdigit() for row in table.rows)
+
+
+class _Marks:
+    """Letters that stand for sentences below a table."""
+
+    def __init__(self) -> None:
+        self._letters: dict[str, str] = {}
+
+    def of(self, sentence: str) -> str:
+        letters = string.ascii_lowercase
+        known = len(self._letters)
+        return self._letters.setdefault(sentence, letters[known % 26] * (1 + known // 26))
+
+    def all_of(self, sentences: Sequence[str]) -> str:
+        return "".join(self.of(sentence) for sentence in sentences)
+
+    def footnotes(self) -> tuple[str, ...]:
+        return tuple(f"{letter}: {sentence}" for sentence, letter in self._letters.items())
+
+
+def _cells(
+    table: PublishedTable, printed: PublishedRow, ours: RowBeside, notes: Notes, results: StudyResults, marks: _Marks
+) -> list[Cell]:
+    by_column = {cell.column: cell for cell in ours.cells}
+    cells = []
+    for column, cell in zip(table.columns, printed.cells, strict=True):
+        own = by_column[column.name]
+        if own.reason:
+            shown = f"{NONE if own.point_id else 'not run'} {marks.of(own.reason)}"
+        else:
+            more = further_epochs(column, own, results)
+            parts = (
+                own_text(own, column.unit),
+                f"+ {more}" if more else "",
+                marks.all_of(notes.cells.get(column.name, ())),
+            )
+            shown = " ".join(filter(None, parts))
+        figure = count_text(cell.value) if column.unit == "count" and isinstance(cell.value, int) else cell.text
+        cells.append(Cell(figure or NONE, f"{HERE} {shown}"))
+    return cells
+
+
+def own_text(cell: OurCell, unit: str) -> str:
+    """Our figure with its interval, range or standard deviation, in the digits that its unit is printed with."""
+    value = cell.value
+    if isinstance(value, str | bool) or value is None:
+        return NONE if value is None else str(value)
+    if unit == "count":
+        return count_text(int(value))
+    if isinstance(value, int):
+        value_text = str(value)
+    else:
+        value_text = f"{value:.4f}" if unit == "fraction" else number_text(value, 4 if unit == "percent" else 3)
+    if cell.std is not None:
+        return f"{value_text} ± {cell.std:.4f}" if unit == "fraction" else f"{value_text} ± {number_text(cell.std, 2)}"
+    if cell.low is None or cell.low == cell.high:
+        return value_text
+    if cell.high is None:  # it has no end within what was trained
+        return f"{value_text} [{cell.low:g}, {NONE}]"
+    if isinstance(value, int) or (value == round(value) and unit == ""):
+        return f"{value:.0f} [{cell.low:.0f}, {cell.high:.0f}]"
+    return interval_text(value, cell.low, cell.high, 4 if unit == "percent" else 3)
+
+
+def _around(found: TableBeside) -> list[str]:
+    """What brackets and ± mean, where there are any; of which columns, where not all brackets mean the same."""
+    cells = [cell for row in found.rows for cell in row.cells if cell.value is not None]
+    meant: dict[str, list[str]] = {}
+    for column in found.table.columns:
+        spans = [c for c in cells if c.column == column.name and c.low is not None and c.low != c.high]
+        if spans:
+            meant.setdefault(_bracket(column, spans), []).append(column.heading)
+    notes = [f"[ ]{f' beside {listed(at)}' if len(meant) > 1 else ''} is {what}." for what, at in meant.items()]
+    if any(cell.std is not None for cell in cells):
+        notes.append("± is the standard deviation over repeats.")
+    return [" ".join(notes)] if notes else []
+
+
+def _bracket(column: PublishedColumn, spans: Sequence[OurCell]) -> str:
+    """What the brackets of a column are."""
+    if column.measure == "epochs_to_stable":
+        return "an interval for the first stable epoch that holds nine times in ten"
+    ratio, ranged = column.measure.endswith("_percent"), any(cell.coverage is None for cell in spans)
+    if ranged:
+        return f"the range of the {'ratios within ' if ratio else ''}repeats: fewer than five give no interval"
+    return f"an interval {'of the ratio within' if ratio else 'for the median over'} repeats"
+
+
+def _answer(answer: Answer) -> ShownAnswer:
+    # What another study answers is only not answered here: which one, its verdict says.
+    unanswered = () if answer.answered or answer.command else ("Not answered yet.",)
+    return ShownAnswer(
+        name=answer.question.name,
+        question=answer.question.text,
+        answered=answer.answered,
+        sentences=(*unanswered, *answer.sentences),
+        command=answer.command,
+    )
