@@ -13,14 +13,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-from paceline.guard import tie
+from paceline.guard import end_with_parent
 
 MEGABYTES = 64
 
 
 def main() -> None:
     what, core, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    tie(parent)
+    end_with_parent(parent)
     os.sched_setaffinity(0, {core})
     work = copies() if what == "copy" else spins()
     print("ready", flush=True)

@@ -89,7 +89,7 @@ def running_ranks(path: Path) -> dict[int, psutil.Process]:
 
 
 def running_processes(path: Path) -> list[psutil.Process]:
-    """All processes that were started for a folder or one below it: ranks, keepers, mpiexec, torchrun."""
+    """All processes that were started for a folder or one below it: ranks, wrappers, mpiexec, torchrun."""
     folder, found = str(path.resolve()), []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):

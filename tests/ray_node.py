@@ -12,14 +12,14 @@ import signal
 import socket
 import sys
 
-from paceline.guard import tie
+from paceline.guard import end_with_parent
 
 _NEW_HOST_NAME = 0x04000000  # CLONE_NEWUTS
 
 
 def main() -> None:
     parent, folder, host, address, cpus, gpus = sys.argv[1:]
-    tie(int(parent))
+    end_with_parent(int(parent))
     if host:
         assert ctypes.CDLL(None, use_errno=True).unshare(_NEW_HOST_NAME) == 0, os.strerror(ctypes.get_errno())
         socket.sethostname(host)

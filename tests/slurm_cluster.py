@@ -29,7 +29,7 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "scan
 NODES = ("pace1", "pace2", "pace3")
 HOSTS = {"pace1": socket.gethostname(), "pace2": "pace2", "pace3": "pace3"}
 """What gethostname() says on each."""
-_TETHER = (sys.executable, "-P", "-m", "paceline.launch.tether")
+_WATCHDOG = (sys.executable, "-P", "-m", "paceline.launch.tether")
 # The scheduler looks at once and every second; a killed node is found in seconds; jobs are ended within two.
 _CONFIGURATION = """
 ClusterName=paceline
@@ -134,7 +134,7 @@ class Cluster:
     def _start(self, name: str, *command: str) -> None:
         with (self.folder / f"{name}.out").open("ab") as output:
             self._daemons[name] = subprocess.Popen(
-                (*_TETHER, str(os.getpid()), *command),
+                (*_WATCHDOG, str(os.getpid()), *command),
                 env=os.environ | {"SLURM_CONF": str(self.conf)},
                 stdin=subprocess.DEVNULL,
                 stdout=output,

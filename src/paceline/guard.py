@@ -1,9 +1,9 @@
-"""The first thing a rank does, before torch loads: tie its life to its launcher's, take its cores, keep its memory.
+"""What a rank does first, before torch loads: end with its launcher, pin itself, configure its allocator.
 
     launcher forks ──▶ interpreter starts ──▶ prctl ──▶ compare parents ──▶ the rank's work
          └─ killed here: the comparison ends the rank ──┘        └─ killed here: the kernel does
 
-Without the comparison a launcher that dies before the `prctl` would leave its ranks running.
+Without the comparison, ranks would survive a launcher that dies before the `prctl`.
 """
 
 from __future__ import annotations
@@ -22,70 +22,69 @@ from paceline.identity import Identity
 
 _PR_SET_PDEATHSIG = 1
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-_MEMORY_KEPT = (1 << 30, 1 << 25)
-"""Bytes up to which an allocation is kept for the next one; older versions of glibc take no more than the second."""
+_REUSED_BYTES = (1 << 30, 1 << 25)
+"""Size up to which freed memory is reused; older versions of glibc accept at most the second."""
 _POLL_S = 0.2
 
 
 def tie_to_parent(identity: Identity) -> None:
-    """Make sure that this process does not outlive its launcher, however that ends.
+    """Make this process end with its launcher, however that ends.
 
     Does nothing where the launcher named no parent: it ends its ranks by other means.
-    The kernel watches the launcher's *thread* that started the rank: it has to stay until the rank ends.
+    The kernel watches the *thread* of the launcher that started the rank: it has to live until the rank ends.
     """
     if identity.parent_pid is not None:
-        tie(identity.parent_pid)
+        end_with_parent(identity.parent_pid)
 
 
-def tie(parent: int) -> None:
-    """Make sure that this process does not outlive its parent, whose number is given as it was at the start."""
+def end_with_parent(parent: int) -> None:
+    """Make this process end with its parent; `parent` is the pid of the parent at the start."""
     if _signal_on_parent_death():
-        _leave_if_orphaned(parent)
+        _exit_if_orphaned(parent)
     else:
         threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True).start()
 
 
 def pin(cores: tuple[int, ...] | None) -> None:
-    """Keep this process and every thread that it starts from now on to `cores`; None leaves it free."""
+    """Pin this process and every thread that it starts later to `cores`; None does nothing."""
     if cores is None or not host.can_pin():
         return
     try:
         os.sched_setaffinity(0, cores)
     except OSError as error:
         raise RunError(
-            f"This rank cannot have cores {', '.join(map(str, cores))}: {error.strerror}.",
-            right="They could be used when the run was started: the cores of this process were changed since.",
+            f"This rank cannot be pinned to cores {', '.join(map(str, cores))}: {error.strerror}.",
+            right="The cores that this process may use were changed after the run was started.",
             next="Run the same command again, or with --set run.pin=false.",
         ) from error
 
 
 def keep_freed_memory() -> None:
-    """Let this process keep what it frees, where its C library is glibc.
+    """Make this process reuse freed memory, where its C library is glibc.
 
-    Left alone, glibc hands the large tensors of a step back to the kernel, which clears every page of them anew in the
-    next: 6,000 to 9,000 page faults and a sixth of the time of a step of `cnn-690k`. The peak stays what it was.
+    By default glibc returns the large tensors of a step to the kernel, which clears their pages again in the next one:
+    6,000 to 9,000 page faults and a sixth of the time of a step of `cnn-690k`. The peak memory does not change.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt is not None and any(mallopt(_M_MMAP_THRESHOLD, limit) for limit in _MEMORY_KEPT):
+    if mallopt is not None and any(mallopt(_M_MMAP_THRESHOLD, limit) for limit in _REUSED_BYTES):
         mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def _signal_on_parent_death() -> bool:
-    """Whether the kernel has agreed to send SIGKILL here when the parent ends."""
+    """Request SIGKILL from the kernel at the end of the parent; whether the kernel supports it."""
     if sys.platform != "linux":
         return False
     return ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) == 0
 
 
-def _leave_if_orphaned(parent: int) -> None:
+def _exit_if_orphaned(parent: int) -> None:
     if os.getppid() != parent:
-        os.write(2, b"The launcher of this rank is gone: ending.\n")
+        os.write(2, b"The launcher of this rank has ended: exiting.\n")
         os._exit(1)
 
 
 def _watch(parent: int, sleep: Callable[[float], None] = time.sleep) -> None:
-    """End this process soon after its parent changed: later than the kernel would, and only when
-    the interpreter's lock can be had."""
+    """End this process soon after its parent: later than the kernel would, and only when the GIL is free."""
     while True:
-        _leave_if_orphaned(parent)
+        _exit_if_orphaned(parent)
         sleep(_POLL_S)

@@ -1,9 +1,9 @@
-"""What this host is, and what it leaves to this process: cores, limits, NUMA nodes, the clock it reads. No torch.
+"""Facts about this host: cores, NUMA nodes, control-group limits, and which clock this process reads. No torch.
 
-    boot id           of the running kernel: equal for all namespaces of one machine, whatever they are called
+    boot id           of the running kernel: equal in all namespaces of one machine
     time namespace    of this process: within one boot, processes of one namespace read one monotonic clock
 
-A limit may stand at any level above the process's own control group: the tightest one counts.
+Every control group above the process may set a limit: the lowest one counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CPU_TREE = Path("/sys/devices/system/cpu")
 _NODE_TREE = Path("/sys/devices/system/node")
 _GROUP_TREE = Path("/sys/fs/cgroup")
 _OWN_GROUP = Path("/proc/self/cgroup")
-# Version 1 says "no limit" with a number just below 2**63.
+# Version 1 writes "no limit" as a number just below 2**63.
 _NO_LIMIT_BYTES = 1 << 60
 
 
@@ -34,20 +34,20 @@ class Processor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What the control groups above this process leave to it; None is no limit."""
+    """Limits of the control groups of this process; None is no limit."""
 
     cpus: float | None
-    """Cores' worth of time: 1.5 is three halves of a core."""
+    """CPU time per second: 1.5 is one and a half cores."""
     memory_bytes: int | None
 
 
 def boot_id() -> str:
-    """The running kernel's own number, drawn when it was started; empty where the system has none."""
+    """The random id of the running kernel, made at boot; empty where the system has none."""
     return text(Path("/proc/sys/kernel/random/boot_id"))
 
 
 def machine_id() -> str:
-    """The installation's number; empty where the system has none."""
+    """The id of the installation; empty where the system has none."""
     return text(Path("/etc/machine-id"))
 
 
@@ -60,7 +60,7 @@ def time_namespace() -> str:
 
 
 def cpu_name() -> str:
-    """The processor's name as the system has it."""
+    """The processor's name."""
     for line in text(Path("/proc/cpuinfo")).splitlines():
         name, _, value = line.partition(":")
         if name.strip() == "model name":
@@ -76,22 +76,22 @@ def affinity() -> tuple[int, ...]:
 
 
 def pinned() -> tuple[int, ...]:
-    """The logical cores that this process may run on; empty where the operating system cannot pin any."""
+    """The logical cores that this process may run on; empty where the operating system cannot pin."""
     return affinity() if can_pin() else ()
 
 
 def can_pin() -> bool:
-    """Whether this operating system can keep a process to chosen cores."""
+    """Whether this operating system can pin a process to cores."""
     return has_call("sched_setaffinity")
 
 
 def has_call(name: str) -> bool:
-    """Whether the module `os` has this call here: some are of Linux alone."""
+    """Whether the module `os` has this function: some exist only on Linux."""
     return getattr(os, name, None) is not None
 
 
 def numa_nodes(cores: Iterable[int], tree: Path = _NODE_TREE) -> tuple[int, ...]:
-    """The memory nodes that these logical cores belong to; empty where the system does not say."""
+    """The NUMA nodes of these logical cores; empty where the system does not list them."""
     wanted, found = set(cores), []
     for place in tree.glob("node[0-9]*"):
         if wanted & set(_numbers(text(place / "cpulist"))):
@@ -111,7 +111,7 @@ def processors(tree: Path = _CPU_TREE, among: Iterable[int] | None = None) -> li
 
 
 def _processor(tree: Path, number: int) -> Processor:
-    """One logical core; a core and package of its own where the system does not say."""
+    """One logical core; with its own number as core, and package 0, where the topology is unknown."""
     topology = tree / f"cpu{number}" / "topology"
     siblings = text(topology / "core_cpus_list") or text(topology / "thread_siblings_list")
     package = text(topology / "physical_package_id")
@@ -120,7 +120,7 @@ def _processor(tree: Path, number: int) -> Processor:
 
 
 def cgroup_limits(own: Path = _OWN_GROUP, tree: Path = _GROUP_TREE) -> Limits:
-    """The tightest limits on the way from this process's control groups up to the root, versions 1 and 2."""
+    """The lowest limits from this process's control groups up to the root, versions 1 and 2."""
     cpus: list[float] = []
     memory: list[int] = []
     for line in text(own).splitlines():
@@ -138,7 +138,7 @@ def cgroup_limits(own: Path = _OWN_GROUP, tree: Path = _GROUP_TREE) -> Limits:
 
 
 def _upwards(root: Path, group: str) -> Iterator[Path]:
-    """The folder of a control group and those above it. Inside a container the first may not exist."""
+    """The folder of a control group and its parents. Inside a container the first may not exist."""
     folder = root / group.lstrip("/")
     while folder != root and root in folder.parents:
         yield folder
@@ -147,7 +147,7 @@ def _upwards(root: Path, group: str) -> Iterator[Path]:
 
 
 def usable_count(count: int, quota: float | None) -> int:
-    """How many of `count` cores can be busy at once under a CPU quota; at least one."""
+    """How many of `count` cores a CPU quota allows; at least one."""
     return count if quota is None else max(1, min(count, int(quota)))
 
 

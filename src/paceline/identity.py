@@ -1,7 +1,7 @@
-"""Who this process is among the ranks, and what it is made of: one table of environment variables per launcher.
+"""Rank, size and host of this process, from environment variables: one table per launcher.
 
-A launcher tells a rank its place through the environment and nothing else; settings travel in
-`manifest.json`. This is the only module that reads the environment.
+A launcher passes a rank its identity through environment variables; settings are in `manifest.json`. This is the only
+module that reads the environment.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pathlib import Path
 from paceline import __version__
 from paceline.errors import RequestError
 
-# launcher -> (rank, size, local rank, local size); the first whose rank variable is set wins.
-# `local` comes first so that ranks started inside a SLURM allocation keep their own numbers.
+# launcher -> (rank, size, local rank, local size); the first whose rank variable is set counts.
+# `local` comes first, for ranks that are started inside a SLURM allocation.
 _VARIABLES = {
     "local": ("PACELINE_RANK", "PACELINE_SIZE", "PACELINE_LOCAL_RANK", "PACELINE_LOCAL_SIZE"),
     "torchrun": ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
@@ -35,7 +35,7 @@ _VARIABLES = {
 }
 _SLURM_NODE = "SLURM_NODEID"
 
-# The host's name in the launcher's words: several nodes of a scheduler may share one machine and its name.
+# The launcher's name of the host: several nodes of a scheduler may share one machine and its host name.
 _NODE_VARIABLES = ("PACELINE_NODE", "SLURMD_NODENAME")
 
 _FORWARDED = (
@@ -49,7 +49,7 @@ STORE_FD = "PACELINE_STORE_FD"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """This process's place among the ranks."""
+    """The place of this process among the ranks."""
 
     rank: int
     size: int
@@ -58,18 +58,18 @@ class Identity:
     launcher: str
     host: str
     store_host: str
-    """Where the ranks meet; loopback unless hosts are named."""
+    """Address of the rendezvous; loopback unless hosts are named."""
     store_port: int
-    """0 where no launcher has said: rank 0 then says it through the run folder."""
+    """0 where the launcher has not set it: rank 0 then writes it to the run folder."""
     store_fd: int | None
-    """A listening socket inherited by rank 0, so that no port can be lost between choice and use."""
+    """A listening socket that rank 0 inherits, so that no other process can take the port."""
     parent_pid: int | None
-    """The process this rank must not outlive."""
+    """The process with which this rank ends."""
 
 
 def this_rank() -> Identity:
-    """The identity of this process; rank 0 of 1 where no launcher has said anything."""
-    launcher, names = _told_by()
+    """The identity of this process; rank 0 of 1 where no launcher's variables are set."""
+    launcher, names = _launcher()
     rank, size, local_rank, local_size = (0, 1, 0, 1)
     if names:
         rank, size = (int(os.environ[name]) for name in names[:2])
@@ -89,17 +89,17 @@ def this_rank() -> Identity:
     )
 
 
-def _told_by() -> tuple[str, tuple[str, ...] | None]:
+def _launcher() -> tuple[str, tuple[str, ...] | None]:
     """The launcher whose variables are set, and their names.
 
-    One that says the place on this host too comes first: SLURM's srun sets MPICH's rank and size, but not those.
+    One that sets the local rank too comes first: srun sets MPICH's rank and size, but not its local rank.
     """
-    told = [(name, names) for name, names in _VARIABLES.items() if names[0] in os.environ]
-    return next((entry for entry in told if entry[1][2] in os.environ), told[0] if told else ("none", None))
+    found = [(name, names) for name, names in _VARIABLES.items() if names[0] in os.environ]
+    return next((entry for entry in found if entry[1][2] in os.environ), found[0] if found else ("none", None))
 
 
 def _on_this_host(counts: str) -> int:
-    """A number of ranks; SLURM writes those of all hosts, '2(x3),1' for three hosts of two ranks and one of one."""
+    """The number of ranks on this host. SLURM lists all hosts: '2(x3),1' is three hosts of two ranks and one of one."""
     if counts.isdecimal():
         return int(counts)
     hosts: list[int] = []
@@ -111,46 +111,44 @@ def _on_this_host(counts: str) -> int:
 def local_environment(
     rank: int, size: int, *, store_port: int, store_fd: int | None, parent_pid: int
 ) -> dict[str, str]:
-    """The variables by which the local launcher tells a rank who it is."""
-    names = _VARIABLES["local"]
-    told = dict(zip(names, map(str, (rank, size, rank, size)), strict=True))
-    told |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store_port), PARENT_PID: str(parent_pid)}
-    if store_fd is not None:
-        told[STORE_FD] = str(store_fd)
-    return told
+    """The variables that give a rank its identity under the local launcher."""
+    variables = rank_variables(rank, size, rank, size)
+    variables |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store_port), PARENT_PID: str(parent_pid)}
+    return variables if store_fd is None else variables | {STORE_FD: str(store_fd)}
 
 
 def kept_environment(identity: Identity, *, parent_pid: int) -> dict[str, str]:
-    """The variables of a rank that another program (mpiexec, torchrun, srun, Ray) has given its place.
+    """The variables of a rank whose identity comes from another program (mpiexec, torchrun, srun, Ray).
 
-    That program's own stay, because its library reads them; what it says of a meeting place is left out.
+    Variables of that program stay, because its library reads them, except its rendezvous address.
     """
-    told = (identity.rank, identity.size, identity.local_rank, identity.local_size)
-    left_out = {"MASTER_ADDR", "MASTER_PORT", STORE_FD}
-    kept = {name: value for name, value in os.environ.items() if name not in left_out}
-    # Where Open MPI or SLURM's PMIx started it. Left alone, mpi4py would load the first library that it finds.
-    if "PMIX_RANK" in kept and "MPI4PY_LIBMPI" not in kept:
-        kept.setdefault("MPI4PY_MPIABI", "openmpi")
-    return kept | dict(zip(_VARIABLES["local"], map(str, told), strict=True)) | {PARENT_PID: str(parent_pid)}
+    removed = {"MASTER_ADDR", "MASTER_PORT", STORE_FD}
+    variables = {name: value for name, value in os.environ.items() if name not in removed}
+    # Open MPI or SLURM's PMIx started it. By default mpi4py would load the first library that it finds.
+    if "PMIX_RANK" in variables and "MPI4PY_LIBMPI" not in variables:
+        variables.setdefault("MPI4PY_MPIABI", "openmpi")
+    place = rank_variables(identity.rank, identity.size, identity.local_rank, identity.local_size)
+    return variables | place | {PARENT_PID: str(parent_pid)}
 
 
-def rank_variables(rank: int, size: int, local_rank: int, local_size: int) -> dict[str, str]:
-    """The variables that tell a rank its place, where the program that starts it has none of its own."""
-    return dict(zip(_VARIABLES["local"], map(str, (rank, size, local_rank, local_size)), strict=True))
+def rank_variables(
+    rank: int, size: int, local_rank: int, local_size: int, *, launcher: str = "local"
+) -> dict[str, str]:
+    """The variables of a launcher that give a rank its place."""
+    return dict(zip(_VARIABLES[launcher], map(str, (rank, size, local_rank, local_size)), strict=True))
 
 
 def script_environment(
     identity: Identity, ranks_on_hosts: tuple[int, ...], *, address: str, port: int
 ) -> dict[str, str]:
-    """The variables by which torchrun tells a script its place and where its ranks meet.
+    """The variables that torchrun sets for a script: its place, and the rendezvous of its ranks.
 
-    That there was a torchrun is said too, because frameworks then start no ranks of their own; but not that it keeps
-    the store: a script that chooses another port for its ranks can have it.
+    With them frameworks start no ranks of their own. The store of the agent is off, so that a script can use another
+    port for its ranks.
     """
-    place = (identity.rank, identity.size, identity.local_rank, identity.local_size)
-    told = dict(zip(_VARIABLES["torchrun"], map(str, place), strict=True))
+    place = rank_variables(identity.rank, identity.size, identity.local_rank, identity.local_size, launcher="torchrun")
     host = next(host for host in range(len(ranks_on_hosts)) if identity.rank < sum(ranks_on_hosts[: host + 1]))
-    return told | {
+    return place | {
         "MASTER_ADDR": address,
         "MASTER_PORT": str(port),
         "GROUP_RANK": str(host),
@@ -164,16 +162,16 @@ def script_environment(
     }
 
 
-def tell_libraries(told: dict[str, str]) -> None:
-    """Set variables of this process that a library reads when it is loaded into it, and that it hands on."""
-    os.environ.update(told)
+def tell_libraries(variables: dict[str, str]) -> None:
+    """Set variables of this process, for libraries that read them when they load and for child processes."""
+    os.environ.update(variables)
 
 
 @contextmanager
-def libraries_told(told: dict[str, str]) -> Iterator[None]:
-    """The same for as long as it is needed: afterwards the variables are as they were."""
-    before = {name: os.environ.get(name) for name in told}
-    os.environ.update(told)
+def libraries_told(variables: dict[str, str]) -> Iterator[None]:
+    """Set variables of this process inside a `with` block, and restore them afterwards."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
@@ -185,33 +183,33 @@ def libraries_told(told: dict[str, str]) -> Iterator[None]:
 
 
 def inherited_environment() -> dict[str, str]:
-    """This process's environment without any launcher's rank variables: the base of a child's."""
+    """This process's environment without the rank variables of any launcher, for a child process."""
     ours = {name for names in _VARIABLES.values() for name in names} | {PARENT_PID, STORE_FD}
     return {name: value for name, value in os.environ.items() if name not in ours}
 
 
 def launcher_variables() -> dict[str, str]:
-    """Every variable by which a launcher has told this process its place, under whatever launcher."""
+    """All variables of launchers that are set in this process."""
     known = (*(name for names in _VARIABLES.values() for name in names), *_NODE_VARIABLES)
     return {name: os.environ[name] for name in known if name in os.environ}
 
 
 def node_name() -> str:
-    """What the launcher calls this host; empty where it has no name of its own for it."""
+    """The launcher's name of this host; empty where it has none."""
     return next((os.environ[name] for name in _NODE_VARIABLES if os.environ.get(name)), "")
 
 
 def forwarded_environment() -> dict[str, str]:
-    """What of this process's environment goes along to other hosts: paths and settings of libraries.
+    """The variables of this process that are passed to other hosts: paths and settings of libraries.
 
-    A list of what may go, because a command line on another host can be read by everybody there.
+    Only listed ones, because all users of another host can read a command line there.
     """
     return {name: value for name, value in inherited_environment().items() if name.startswith(_FORWARDED)}
 
 
 def interface_address(name: str) -> str:
     """The IPv4 address of a network interface of this host."""
-    import psutil  # most who import this module ask for nothing of the kind
+    import psutil  # few importers of this module need it
 
     found = psutil.net_if_addrs()
     for address in found.get(name, ()):
@@ -221,59 +219,59 @@ def interface_address(name: str) -> str:
     raise RequestError(
         f"This host ({socket.gethostname()}) has no network interface {name!r} with an IPv4 address.",
         right=f"It has {', '.join(usable)}.",
-        next="Name the one that joins the hosts: --set launch.interface=NAME.",
+        next="Name the one that connects the hosts: --set launch.interface=NAME.",
     )
 
 
 def versions() -> dict[str, str]:
-    """Versions of what computes, asked of the installation: importing torch would cost seconds."""
+    """Versions of Python, Paceline, torch and numpy, from package metadata: importing torch would take seconds."""
     return {"python": platform.python_version(), "paceline": __version__, **_installed("torch", "numpy")}
 
 
 @functools.cache
 def _installed(*packages: str) -> dict[str, str]:
-    from importlib.metadata import PackageNotFoundError, version  # 25 ms, and most who import this ask for no versions
+    from importlib.metadata import PackageNotFoundError, version  # 25 ms, and few importers need it
 
     found = {}
     for name in packages:
         try:
             found[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "unknown"  # put on the path without being installed
+            found[name] = "unknown"  # on the path without being installed
     return found
 
 
 def restarts() -> int:
-    """How often torchrun has started the ranks anew."""
+    """How often torchrun has restarted the ranks."""
     return _optional_int("TORCHELASTIC_RESTART_COUNT") or 0
 
 
 def step_of_job() -> str:
-    """What SLURM calls this launch, on all of its hosts; empty under any other launcher."""
+    """SLURM's id of this job step, equal on all its hosts; empty under any other launcher."""
     job, step = os.environ.get("SLURM_JOB_ID"), os.environ.get("SLURM_STEP_ID")
     return f"{job}.{step}" if job and step else ""
 
 
 def cache_folder() -> Path:
-    """Where decoded data sets are kept: $PACELINE_CACHE, or the user's cache folder."""
+    """The folder of decoded data sets: $PACELINE_CACHE, or the user's cache folder."""
     chosen = os.environ.get("PACELINE_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "paceline"
+    return Path(chosen).expanduser() if chosen else _user_folder("XDG_CACHE_HOME", ".cache") / "paceline"
 
 
 def torch_folder() -> Path:
-    """Where PyTorch keeps what its libraries download: $TORCH_HOME, or the user's cache folder."""
+    """The folder of files that PyTorch libraries download: $TORCH_HOME, or the user's cache folder."""
     chosen = os.environ.get("TORCH_HOME")
-    base = os.environ.get("XDG_CACHE_HOME")
-    return Path(chosen).expanduser() if chosen else (Path(base) if base else Path.home() / ".cache") / "torch"
+    return Path(chosen).expanduser() if chosen else _user_folder("XDG_CACHE_HOME", ".cache") / "torch"
 
 
 def config_folder() -> Path:
-    """Where a user's own settings are kept, site profiles among them."""
-    base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else Path.home() / ".config") / "paceline"
+    """The folder of the user's settings and site profiles."""
+    return _user_folder("XDG_CONFIG_HOME", ".config") / "paceline"
+
+
+def _user_folder(variable: str, default: str) -> Path:
+    base = os.environ.get(variable)
+    return Path(base) if base else Path.home() / default
 
 
 def _optional_int(name: str) -> int | None:

@@ -13,7 +13,7 @@ import pytest
 
 import paceline
 from paceline.launch.base import Outcome, Placement
-from paceline.launch.kept import Program, keeper_command, run_kept
+from paceline.launch.kept import Program, run_wrapped, wrapper_command
 from paceline.launch.local import LocalLauncher
 from paceline.launch.mpi import MpiLauncher
 from paceline.records.codec import read_record, write_record
@@ -71,9 +71,9 @@ class Wrapped:
         programs = []
         for rank in range(size):
             place = ("env", f"RANK={rank}", f"WORLD_SIZE={size}", f"LOCAL_RANK={rank}", f"LOCAL_WORLD_SIZE={size}")
-            command = keeper_command(RunFolder(self._folders.get(rank, folder.path)))
+            command = wrapper_command(RunFolder(self._folders.get(rank, folder.path)))
             programs.append(Program(command=(*place, *self._before.get(rank, ()), *command), ranks=(rank,), host=HERE))
-        return run_kept(programs, folder, manifest, heartbeat_s=heartbeat_s, progress=progress)
+        return run_wrapped(programs, folder, manifest, heartbeat_s=heartbeat_s, progress=progress)
 
 
 def study(folder: Path, *overrides: str) -> LoadedStudy:
@@ -106,7 +106,7 @@ def test_three_hosts_that_are_one(tmp_path) -> None:
         "launch.interface=lo",
     )
     why, machine = attempt(tmp_path, loaded, MpiLauncher(None, loaded.study.launch))
-    assert why.startswith(f"The run was given 1 host where 3 were asked for: all 3 processes on {HERE}.")
+    assert why.startswith(f"The run has 1 host instead of 3: all 3 processes on {HERE}.")
     assert "--force" in why and "Traceback" not in why and "File " not in why
     assert names(machine, "fatal") == {"fewer-hosts"}
     assert [given.rank for given in machine.ranks] == [0, 1, 2] and not machine.links
@@ -139,7 +139,7 @@ def test_one_core_other_code_and_other_settings_are_refused_in_one_breath(tmp_pa
     assert names(machine, "fatal") == wanted
     assert "Rank 1 has other code of Paceline" in why
     assert "Rank 1 has other settings (manifest.json)" in why
-    assert "Ranks 0 and 1 were put onto core 0" in why or "ranks-share-cores" not in wanted
+    assert "Ranks 0 and 1 share core 0" in why or "ranks-share-cores" not in wanted
     (run,) = (tmp_path / "out").glob("points/*/runs/1")
     reports = [json.loads(RunFolder(run).rank_report(rank).read_text()) for rank in range(2)]
     assert [(report["status"], report["error_kind"]) for report in reports] == [("failed", "own"), ("failed", "peer")]

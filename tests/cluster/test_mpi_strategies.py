@@ -24,7 +24,7 @@ from ranks import MpiRanks
 from ci import in_ci
 from light_launch import manifest, point
 from paceline.data.store import prepare
-from paceline.launch.kept import Program, keeper_command, run_kept
+from paceline.launch.kept import Program, run_wrapped, wrapper_command
 from paceline.records.codec import write_record
 from paceline.records.folder import RunFolder
 from paceline.records.settings import DataSettings, TrainSettings
@@ -138,7 +138,7 @@ def test_every_message_is_in_the_trace_with_its_bytes(groups, digits_folder, tmp
 
 @pytest.mark.parametrize("kind", ["mpich", "openmpi"])
 def test_a_rank_of_a_study_finds_its_mpi_and_leaves_it_well(digits_folder, tmp_path, kind):
-    """Two levels below mpiexec, and nobody but the keeper to say which library belongs to it."""
+    """Two levels below mpiexec, and nobody but the wrapper to say which library belongs to it."""
     if kind == "openmpi":
         need_open_mpi()
     wanted = replace(point(2, pin=False), strategy="mpi-allreduce", train=TrainSettings(batch_global=64, epochs=1))
@@ -146,9 +146,9 @@ def test_a_rank_of_a_study_finds_its_mpi_and_leaves_it_well(digits_folder, tmp_p
     folder = RunFolder(tmp_path)
     write_record(folder.manifest, told)
     mpiexec = MPICH if kind == "mpich" else OPEN_MPI
-    command = (*mpiexec, "-n", "2", *LATE_RANK_0, *keeper_command(folder))
+    command = (*mpiexec, "-n", "2", *LATE_RANK_0, *wrapper_command(folder))
     program = Program(command=command, ranks=(0, 1), host="here")
-    done = run_kept([program], folder, told, heartbeat_s=60, progress=lambda progress: None)
+    done = run_wrapped([program], folder, told, heartbeat_s=60, progress=lambda progress: None)
     assert [report.status for report in done.reports] == ["done", "done"]
     assert done.reports[0].training.weights_sha256 == done.reports[1].training.weights_sha256
     assert folder.launcher_log.read_text() == "", "mpiexec complained"

@@ -36,7 +36,7 @@ machines = ["h1", "h2"]
 agent = ["{agent}"]
 interface = "eth0"
 """
-# What keepers say and programs print, beside what a run leaves under every launcher.
+# What wrappers say and programs print, beside what a run leaves under every launcher.
 OF_KEEPERS = {
     "ranks/meeting.json",
     "logs/launcher.log",

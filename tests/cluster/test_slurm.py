@@ -63,8 +63,8 @@ def test_ranks_are_spread_over_hosts_and_the_time_in_the_queue_is_no_part_of_the
 @pytest.mark.parametrize(
     ("where", "settings", "words"),
     [
-        (on_slurm(1), {"constraint": "nosuch"}, "SLURM did not take the job: .*Invalid feature"),
-        (on_slurm(1), {"partition": "nosuch"}, "SLURM did not take the job: .*nvalid partition"),
+        (on_slurm(1), {"constraint": "nosuch"}, "SLURM rejected the job: .*Invalid feature"),
+        (on_slurm(1), {"partition": "nosuch"}, "SLURM rejected the job: .*nvalid partition"),
         (on_slurm(99, hosts=3), {}, r"would never start this job: .*\(PartitionConfig\). It was cancelled"),
         (on_slurm(1), {"time_limit": "05:00:00"}, r"would never start this job: .*\(PartitionTimeLimit\)"),
     ],
@@ -176,7 +176,7 @@ def test_a_study_of_one_and_two_hosts_gives_way_twice_and_ends_with_the_same_bit
     execution = execute(load_study(tmp_path / "two.toml"), tmp_path / "out", events=listen, preflight=False)
     assert (problems, execution.failures) == ([], {})
     assert any("was pre-empted by another job, after it had written a checkpoint" in note for note in notes), notes
-    assert any("was told to leave, and wrote a checkpoint of step" in note for note in notes), notes
+    assert any("was told to exit, and wrote a checkpoint of step" in note for note in notes), notes
     results = [read_record(path, RunResult) for path in sorted(tmp_path.glob("out/points/*/runs/1/result.json"))]
     assert len(results) == 2
     for result in results:

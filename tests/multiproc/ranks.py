@@ -150,10 +150,10 @@ def member(rank: int, size: int, port: int, pipe: Connection) -> None:
 
 
 def main() -> None:
-    from paceline.guard import tie
+    from paceline.guard import end_with_parent
     from paceline.identity import this_rank
 
-    tie(os.getppid())
+    end_with_parent(os.getppid())
     size, port, address = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     me = this_rank()
     assert me.size == size

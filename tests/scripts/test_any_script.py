@@ -209,7 +209,7 @@ def test_mixed_precision_says_what_was_skipped(ranks):
     assert (ran.codes, ran.checksums) == ([0], plain.checksums)
     outcome = ran.outcome()
     assert (outcome.steps, outcome.samples) == (7, 8 * 16), "nothing that was computed is lost"
-    assert outcome.notes == ("GradScaler skipped 1 update: what led to it is part of the step that followed.",)
+    assert outcome.notes == ("GradScaler skipped 1 update: the time before it is part of the next step.",)
 
 
 @pytest.mark.parametrize("how", ["wrapped", "in-place", "function"])
@@ -281,7 +281,7 @@ def test_an_interrupt_ends_it_by_the_signal(tmp_path):
     assert ended.stderr.count("KeyboardInterrupt") == 1
     assert read_record(RunFolder(out).rank_script(0), ScriptOutcome).exit_code == 130
     again = alone(tmp_path, *words, expected=2)
-    assert "holds the spans of a run already" in again.stderr
+    assert "has the spans of a run already" in again.stderr
 
 
 def test_spawned_workers_do_not_run_the_script_again(tmp_path):

@@ -1,11 +1,10 @@
-"""Job scripts for schedulers, made of lists: what a study file says can neither reach a shell nor begin a directive.
+"""Job scripts for schedulers. No value of a study file can become a shell command or another directive.
 
-    directives   #SBATCH --partition="gpu"        every value is checked against what such a value can be
-    commands     srun --ntasks=2 ... keeper ...   every argument is quoted for the shell
+    directives   #SBATCH --partition="gpu"         every value is checked against a pattern
+    commands     srun --ntasks=2 ... wrapper ...   every argument is quoted for the shell
 
-Pure: the same settings make the same text, for `--dry-run` and for the scheduler. A value that does not fit is
-refused, never repaired. A comment to the shell, a directive can only be left by a line break or by what its own
-reader takes for a quote, a comment or an escape: none of these may stand in a value.
+Pure: `--dry-run` and the scheduler get the same text. An invalid value is refused, never repaired. No value may contain
+a line break, a quote, a comment sign or an escape, so none can end its directive.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ from paceline.records.study import Point
 
 _VALUE = r"[A-Za-z0-9_.,:/@+=%&|*()\[\]][A-Za-z0-9_.,:/@+=%&|*()\[\]-]*"
 _MODULE = r"[A-Za-z0-9_][A-Za-z0-9_.,:/@+=-]*"
-_VALUE_TEXT = "Letters, digits and . , : / @ + = % & | * ( ) [ ] _ - may stand there, and no dash in front."
+_VALUE_TEXT = "Letters, digits and . , : / @ + = % & | * ( ) [ ] _ - are allowed, and no dash in front."
 _SLURM_TIME = r"\d+|\d+:\d\d|\d+:\d\d:\d\d|\d+-\d+|\d+-\d+:\d\d|\d+-\d+:\d\d:\d\d"
 _PBS_TIME = r"\d+:\d\d:\d\d"
-# What a job needs as it is: another value would take the run from under the launcher that watches it.
+# Options that Paceline sets itself: with other values the launcher could not watch the run.
 _OWN_SLURM = (
     *("job-name", "nodes", "ntasks", "ntasks-per-node", "cpus-per-task", "account", "partition", "time", "constraint"),
     *("gpus-per-node", "signal", "requeue", "no-requeue", "output", "error", "input", "chdir", "open-mode", "export"),
@@ -38,20 +37,20 @@ _OWN_PBS = ("-N", "-A", "-q", "-j", "-o", "-e", "-r", "-J", "-V", "-v", "-W bloc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPlan:
-    """What a job script is made of, besides the point."""
+    """The contents of a job script, besides the point."""
 
     name: str
     """As the queue shows it."""
     folder: RunFolder
     settings: LaunchSettings
-    keeper: tuple[str, ...]
-    """The command of one rank's keeper."""
+    wrapper: tuple[str, ...]
+    """The command of one rank wrapper."""
     mpiexec: str
     """The mpiexec that starts the ranks, where srun does not."""
 
 
 def slurm_script(point: Point, plan: JobPlan) -> str:
-    """The script that sbatch is given for one run."""
+    """The script of one run for sbatch."""
     check_slurm(point, plan.settings)
     settings = plan.settings
     options = [
@@ -68,11 +67,11 @@ def slurm_script(point: Point, plan: JobPlan) -> str:
         ("signal", _signal(settings)),
     ]
     folder = _path(plan.folder)
-    # SLURM expands % in the name of the output, and in nothing else.
+    # SLURM expands % in the name of the output file only.
     log = _path(RunFolder(plan.folder.path), "logs/launcher.log").replace("%", "%%")
     lines = [f'#SBATCH --{name}="{value}"' for name, value in options if value]
     lines += [f'#SBATCH --chdir="{folder}"', f'#SBATCH --output="{log}"', "#SBATCH --open-mode=append"]
-    # Not by SLURM itself: another attempt needs its folder made ready first, which the launcher does.
+    # SLURM must not requeue by itself: the launcher has to prepare the folder for another attempt.
     lines += ["#SBATCH --no-requeue", "#SBATCH --export=ALL"]
     lines += [f"#SBATCH {directive}" for directive in settings.directives]
     restarted = (
@@ -83,7 +82,7 @@ def slurm_script(point: Point, plan: JobPlan) -> str:
 
 
 def pbs_script(point: Point, plan: JobPlan) -> str:
-    """The same for PBS's qsub, in the words of PBS Professional and OpenPBS."""
+    """The script of one run for qsub, with the options of PBS Professional and OpenPBS."""
     check_pbs(point, plan.settings)
     settings = plan.settings
     _checked("the study's folder", str(plan.folder.path.resolve()), r"[A-Za-z0-9_./+@=-]+", "PBS takes no other path.")
@@ -99,7 +98,7 @@ def pbs_script(point: Point, plan: JobPlan) -> str:
 
 
 def check_slurm(point: Point, settings: LaunchSettings) -> None:
-    """Raise RequestError for what cannot stand in a SLURM job script."""
+    """Raise RequestError for settings that are not allowed in a SLURM job script."""
     _check(point, settings, time=_SLURM_TIME, example="00:30:00, 30 (minutes) or 1-12:00:00")
     for directive in settings.directives:
         _checked(
@@ -109,21 +108,21 @@ def check_slurm(point: Point, settings: LaunchSettings) -> None:
             f"--option or --option=value. {_VALUE_TEXT}",
         )
         name = directive.removeprefix("--").split("=")[0]
-        # sbatch takes any beginning of an option's name for the option.
+        # sbatch accepts any prefix of an option's name.
         own = next((own for own in _OWN_SLURM if own.startswith(name)), None)
         _refuse_own(directive, None if own is None else f"--{own}")
-    limit_s = seconds(settings.time_limit)
+    limit_s = time_limit_s(settings.time_limit)
     if limit_s is not None and limit_s < 2 * settings.grace_s:
         raise RequestError(
             f"launch.time_limit = {settings.time_limit!r} is less than twice launch.grace_s ({settings.grace_s:g} s): "
             "the job would be warned of its end as soon as it begins.",
-            right="A job is told to write a checkpoint and leave launch.grace_s before its time is over.",
-            next="Raise launch.time_limit, or lower launch.grace_s; 0 asks for no warning.",
+            right="launch.grace_s before its time limit, a job is warned to write a checkpoint and exit.",
+            next="Raise launch.time_limit, or lower launch.grace_s; 0 turns the warning off.",
         )
 
 
 def check_pbs(point: Point, settings: LaunchSettings) -> None:
-    """Raise RequestError for what cannot stand in a PBS job script."""
+    """Raise RequestError for settings that are not allowed in a PBS job script."""
     _check(point, settings, time=_PBS_TIME, example="00:30:00")
     for directive in settings.directives:
         _checked(
@@ -135,7 +134,7 @@ def check_pbs(point: Point, settings: LaunchSettings) -> None:
         _refuse_own(directive, next((own for own in _OWN_PBS if directive.startswith(own)), None))
 
 
-def seconds(time_limit: str) -> float | None:
+def time_limit_s(time_limit: str) -> float | None:
     """A time limit as SLURM writes it, in seconds; None where there is none."""
     days, _, rest = time_limit.rpartition("-") if "-" in time_limit else ("", "", time_limit)
     if not re.fullmatch(_SLURM_TIME, time_limit):
@@ -170,7 +169,7 @@ def _check(point: Point, settings: LaunchSettings, *, time: str, example: str) -
 def _checked(what: str, value: str, pattern: str, right: str) -> None:
     if not re.fullmatch(pattern, value):
         raise RequestError(
-            f"{what} = {value!r} cannot stand in a job script.",
+            f"{what} = {value!r} is not allowed in a job script.",
             right=right,
             next="Correct it in the study file or the site profile; --dry-run shows the script.",
         )
@@ -179,51 +178,51 @@ def _checked(what: str, value: str, pattern: str, right: str) -> None:
 def _refuse_own(directive: str, own: str | None) -> None:
     if own is not None:
         raise RequestError(
-            f"launch.directives has {directive!r}, and {own} is what Paceline itself says of a job.",
+            f"launch.directives has {directive!r}, and Paceline sets {own} itself.",
             right="Hosts, ranks and threads come from [run]; account, partition, time_limit, constraint and "
             "gpus_per_host from [launch].",
-            next="Leave it out of launch.directives.",
+            next="Remove it from launch.directives.",
         )
 
 
 def _path(folder: RunFolder, name: str = "") -> str:
-    """A path between the double quotes of a directive."""
+    """A path for the double quotes of a directive."""
     path = str(folder.path.resolve() / name)
     if "\\" in path or not path.isprintable():
         raise RequestError(
             f"The folder {str(folder.path)!r} has a line break, a control character or a backslash in its name.",
-            right="A directive of a job script cannot hold these.",
+            right="A directive of a job script cannot contain these.",
             next="Choose another folder with --out DIR.",
         )
     return path.replace('"', '\\"')
 
 
 def _label(name: str) -> str:
-    """A name for the queue: a label, so what does not fit is replaced."""
+    """A job name for the queue; invalid characters are replaced."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).lstrip("-.")[:120] or "paceline"
 
 
 def _threads(point: Point) -> int:
-    """Cores of one process: SLURM gives every task the same."""
+    """Cores of one process: every task of a SLURM job has the same number."""
     return max(point.cores or point.threads, point.options.get("server_threads", 1))
 
 
 def _signal(settings: LaunchSettings) -> str:
-    """When and to whom the warning goes: the keepers under srun, the script where an mpiexec is in between."""
+    """When the warning is sent and to whom: the rank wrappers under srun, the script under mpiexec."""
     if not settings.grace_s:
         return ""
     return f"{'' if settings.start == 'srun' else 'B:'}USR1@{math.ceil(settings.grace_s)}"
 
 
 def _srun(point: Point) -> tuple[str, ...]:
-    """srun and its options: those that the job was asked for are not all handed down to it."""
+    """srun with its options: it does not inherit all options of the job."""
     mpi = "pmi2" if catalog.strategy(point.strategy).needs_mpi or point.data.read == "mpi-io" else "none"
     return (
         "srun",
         f"--nodes={point.hosts}",
         f"--ntasks={point.processes}",
         f"--cpus-per-task={_threads(point)}",
-        "--distribution=block",  # neighbours on one host, as everywhere else
+        "--distribution=block",  # consecutive ranks on one host, as with every launcher
         "--kill-on-bad-exit=1",
         f"--mpi={mpi}",
         *(() if point.pin else ("--cpu-bind=none",)),
@@ -231,7 +230,7 @@ def _srun(point: Point) -> tuple[str, ...]:
 
 
 def _select(point: Point, settings: LaunchSettings) -> str:
-    """PBS's words for the hosts: `1:ncpus=2:mpiprocs=2+1:ncpus=1:mpiprocs=1`."""
+    """The hosts as PBS writes them: `1:ncpus=2:mpiprocs=2+1:ncpus=1:mpiprocs=1`."""
     extra = f":ngpus={settings.gpus_per_host}" if settings.gpus_per_host else ""
     extra += f":{settings.constraint}" if settings.constraint else ""
     counts = point.ranks_on_hosts
@@ -242,18 +241,18 @@ def _select(point: Point, settings: LaunchSettings) -> str:
 
 
 def _script(directives: Sequence[str], first: Sequence[str], plan: JobPlan, start: tuple[str, ...]) -> str:
-    """The whole: directives, then modules, then the ranks in the background, so that a warning is heard."""
+    """Directives, then modules, then the ranks in the background, so that the script can handle a warning."""
     folder = RunFolder(plan.folder.path.resolve())
     notice, code = shlex.quote(str(folder.notice)), shlex.quote(str(folder.exit_code))
-    shell = "#!/bin/bash -l" if plan.settings.modules else "#!/bin/bash"  # modules are a matter of login shells
+    shell = "#!/bin/bash -l" if plan.settings.modules else "#!/bin/bash"  # `module` is defined in login shells
     lines = [shell, *directives, "", *first]
     lines += [f"module load {shlex.quote(module)} || exit 1" for module in plan.settings.modules]
     lines += [
         f"trap {shlex.quote(f'touch {notice}')} USR1 TERM",
-        # The code goes through a file: `wait` forgets it where a warning comes as the ranks end.
+        # The code goes through a file: `wait` loses it where a warning arrives while the ranks end.
         "{",
         "    trap : USR1 TERM",
-        f"    {shlex.join((*start, *plan.keeper))}",
+        f"    {shlex.join((*start, *plan.wrapper))}",
         f'    echo "$?" >{code}',
         "} &",
         'while kill -0 "$!" 2>/dev/null; do wait "$!"; done',

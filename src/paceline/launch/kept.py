@@ -1,10 +1,10 @@
-"""Ranks that another program starts: how they are watched and ended through the run folder alone.
+"""Ranks that another program starts: they are watched and ended through the run folder.
 
-    launcher ──▶ program (mpiexec, torchrun, srun, ...) ──▶ keeper ──▶ rank
+    launcher ──▶ program (mpiexec, torchrun, srun, ...) ──▶ wrapper ──▶ rank
        │                                                      │
-       └──── ranks/*.start, *.pulse, *.json, *.end ◀──────────┘        ranks/stop ──▶ every keeper
+       └──── ranks/*.start, *.pulse, *.json, *.end ◀──────────┘        ranks/stop ──▶ every wrapper
 
-A launcher says how to start its programs; everything else is the same for all of them.
+A launcher builds the commands of its programs; the rest is here.
 """
 
 from __future__ import annotations
@@ -16,33 +16,28 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
-import psutil
-
-from paceline.errors import RankError, RunError, StorageError
+from paceline.errors import RankError, RunError
 from paceline.identity import inherited_environment
-from paceline.launch.base import Outcome, Progress, clear_attempt
-from paceline.launch.child import python
-from paceline.launch.lost import lost_hosts
+from paceline.launch.base import Listener, Outcome, clear_attempt
+from paceline.launch.child import process_state, python, signal_group
+from paceline.launch.lost import unreachable_hosts_error
 from paceline.launch.supervise import KILL_S, TERMINATE_S, Watch, end_ranks, interruptible, log_tail
-from paceline.records.codec import read_record, storage_error
+from paceline.records.codec import optional_record, storage_error
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest, RankEnd, RankStart
 
-Record = TypeVar("Record")
-
-KEEPER = "paceline.launch.keeper"
-TETHER = "paceline.launch.tether"
-KEEPER_S = 4.0
-"""How long the keepers may take to end their ranks, by SIGKILL if need be, before the program above is killed."""
+WRAPPER = "paceline.launch.keeper"
+WATCHDOG = "paceline.launch.tether"
+WRAPPER_S = 4.0
+"""How long the wrappers may take to end their ranks, with SIGKILL if necessary, before the program above is killed."""
 ORDERLY_S = 5.0
-"""How long a program may take to end by itself after its last rank: it removes its own files then."""
+"""How long a program may take to exit by itself after its last rank: it removes its own files then."""
 SETTLE_S = 2.0
-"""How long after the end of its program a rank's own end may still come in over a shared file system."""
+"""How long after the end of its program the end of a rank may still arrive over a shared file system."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,37 +49,32 @@ class Program:
     host: str
     """Where its ranks run, as far as that is known beforehand."""
     hosts: tuple[str, ...] = ()
-    """The same of each of its ranks, where they run on several."""
+    """The host of each of its ranks, where they run on several."""
     through_agent: bool = False
-    """Whether an agent passes it on to another host: `tethered` there, and not here."""
+    """Whether an agent (ssh) starts it on another host: then its watchdog runs there."""
 
     def host_of(self, rank: int) -> str:
         """Where a rank is to run."""
         return self.hosts[self.ranks.index(rank)] if self.hosts else self.host
 
 
-def tethered(command: tuple[str, ...]) -> tuple[str, ...]:
+def watchdog_command(command: tuple[str, ...]) -> tuple[str, ...]:
     """The command of a program that ends when its standard input does."""
-    return (*python("-m", TETHER), "-", os.getcwd(), *command)
+    return (*python("-m", WATCHDOG), "-", os.getcwd(), *command)
 
 
-def keeper_command(folder: RunFolder, command: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """The command of a rank's keeper; `command` stands in for the worker."""
-    return (*python("-m", KEEPER), str(folder.path.resolve()), *command)
+def wrapper_command(folder: RunFolder, command: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The command of a rank wrapper; `command` replaces that of the worker."""
+    return (*python("-m", WRAPPER), str(folder.path.resolve()), *command)
 
 
-def run_kept(
-    programs: Sequence[Program],
-    folder: RunFolder,
-    manifest: Manifest,
-    *,
-    heartbeat_s: float,
-    progress: Callable[[Progress], None],
+def run_wrapped(
+    programs: Sequence[Program], folder: RunFolder, manifest: Manifest, *, heartbeat_s: float, progress: Listener
 ) -> Outcome:
-    """Start the programs, watch their ranks, bring the reports; when this ends, no rank and no program is left."""
+    """Start the programs, watch their ranks, return the reports; when this ends, no rank and no program runs."""
     clear_attempt(folder)
-    running: list[Running] = []
-    ranks: list[KeptRank] = []
+    running: list[RunningProgram] = []
+    ranks: list[WrappedRank] = []
     with interruptible() as check:
 
         def nap(length_s: float) -> None:
@@ -93,47 +83,44 @@ def run_kept(
 
         try:
             for program in programs:
-                running.append(Running(program, folder))
-                ranks += [KeptRank(rank, running[-1], folder) for rank in program.ranks]
+                running.append(RunningProgram(program, folder))
+                ranks += [WrappedRank(rank, running[-1], folder) for rank in program.ranks]
             ranks.sort(key=lambda rank: rank.number)
             reports = Watch(ranks, folder, heartbeat_s, progress, nap).until_done()
         except RankError as error:
-            raise _never_started(running, folder) or lost_hosts(ranks, folder, error, sleep=nap) or error from None
+            cause = _never_started(running, folder) or unreachable_hosts_error(ranks, folder, error, sleep=nap)
+            raise cause or error from None
         finally:
             _end(folder, ranks, running)
-    return Outcome(
-        started_at_ns=manifest.launched_at_ns,
-        ended_at_ns=max(rank.ended_at_ns or 0 for rank in ranks),
-        reports=reports,
-    )
+    ended_at_ns = max(rank.ended_at_ns or 0 for rank in ranks)
+    return Outcome(started_at_ns=manifest.launched_at_ns, ended_at_ns=ended_at_ns, reports=reports)
 
 
-class Starter(Protocol):
-    """What brought ranks to life, as far as they know it: a program of this host, or a scheduler's job."""
+class RankStarter(Protocol):
+    """What started a group of ranks: a program of this host, or a scheduler's job."""
 
     program: Program
     ended_at: float | None
-    """Instant (time.monotonic) at which `poll` first saw that it had ended."""
+    """Instant (time.monotonic) at which `poll` first found that it had ended."""
 
     def poll(self) -> int | None: ...
 
     def send(self, number: int) -> None: ...
 
 
-class Running:
+class RunningProgram:
     """A program that was started."""
 
     def __init__(self, program: Program, folder: RunFolder) -> None:
         self.program = program
         self.ended_at: float | None = None
-        """Instant (time.monotonic) at which `poll` first saw that it had ended."""
-        tied = (*python("-m", TETHER), str(os.getpid()), *program.command)
+        agent = (*python("-m", WATCHDOG), str(os.getpid()), *program.command)
         try:
             with folder.launcher_log.open("ab", buffering=0) as log:
                 self._process = subprocess.Popen(
-                    tied if program.through_agent else tethered(program.command),
+                    agent if program.through_agent else watchdog_command(program.command),
                     env=inherited_environment(),
-                    stdin=subprocess.PIPE,  # never written to: the tether that reads it ends when this process does
+                    stdin=subprocess.PIPE,  # closes when this process ends, and with it the watchdog
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,  # a terminal's Ctrl-C reaches the launcher alone
@@ -149,21 +136,20 @@ class Running:
         return code
 
     def close(self) -> None:
-        """Let go of its standard input: on another host it ends with that."""
+        """Close its standard input: a program on another host ends then."""
         if self._process.stdin is not None:
             self._process.stdin.close()
 
     def send(self, number: int) -> None:
-        """Send a signal to it and to what it started on this host."""
+        """Send a signal to it and to all processes that it started on this host."""
         if self._process.poll() is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, number)
+            signal_group(self._process.pid, number)
 
 
-class KeptRank:
-    """One rank as its keeper shows it."""
+class WrappedRank:
+    """One rank, as its wrapper records it in the run folder."""
 
-    def __init__(self, number: int, program: Starter, folder: RunFolder) -> None:
+    def __init__(self, number: int, program: RankStarter, folder: RunFolder) -> None:
         self.number = number
         self.ended_at_ns: int | None = None
         self._program = program
@@ -176,30 +162,27 @@ class KeptRank:
         return self._start.host if self._start else self._program.program.host_of(self.number)
 
     def poll(self) -> int | None:
-        """Its exit code, minus the signal's number where one killed it; None while it runs."""
+        """Its exit code, negative for a signal; None while it runs."""
         if self._code is None:
-            self._start = self._start or _read(self._folder.rank_start(self.number), RankStart)
-            end = _read(self._folder.rank_end(self.number), RankEnd)
+            self._start = self._start or optional_record(self._folder.rank_start(self.number), RankStart)
+            end = optional_record(self._folder.rank_end(self.number), RankEnd)
             if end is not None:
                 self._code = end.code
                 here = end.host == socket.gethostname()
                 self.ended_at_ns = end.ended_at_ns if here else time.monotonic_ns()
             elif (code := self._program.poll()) is not None and self._settled():
-                self._code = code or 1  # it took its ranks with it, before they could say so
+                self._code = code or 1  # its ranks ended with it, before they could record it
                 self.ended_at_ns = time.monotonic_ns()
         return self._code
 
     def state(self) -> str | None:
-        """What the operating system says of the process, where it runs on this host."""
+        """The operating system's state of the process, where it runs on this host."""
         if self._start is None or self._start.host != socket.gethostname():
             return None
-        try:
-            return psutil.Process(self._start.pid).status()
-        except psutil.Error:
-            return None
+        return process_state(self._start.pid)
 
     def send(self, number: int) -> None:
-        """Ask its keeper, wherever that is, to end it; SIGKILL goes to the program that started it."""
+        """SIGTERM: request the end from its wrapper, on any host. SIGKILL goes to the program that started it."""
         if number == signal.SIGTERM:
             with contextlib.suppress(OSError):
                 self._folder.stop.touch()
@@ -210,12 +193,12 @@ class KeptRank:
         return self._program.ended_at is not None and time.monotonic() - self._program.ended_at > SETTLE_S
 
 
-def _end(folder: RunFolder, ranks: Sequence[KeptRank], running: Sequence[Running]) -> None:
-    """End what still runs: the ranks through their keepers, then the programs."""
-    if any(rank.poll() for rank in ranks):  # the keeper of a rank that ended badly lingers until it sees this
+def _end(folder: RunFolder, ranks: Sequence[WrappedRank], running: Sequence[RunningProgram]) -> None:
+    """End what still runs: the ranks through their wrappers, then the programs."""
+    if any(rank.poll() for rank in ranks):  # the wrapper of a failed rank lingers until it sees this
         with contextlib.suppress(OSError):
             folder.stop.touch()
-    end_ranks(ranks, nap=time.sleep, terminate_s=KEEPER_S, kill_s=KILL_S + SETTLE_S)
+    end_ranks(ranks, nap=time.sleep, terminate_s=WRAPPER_S, kill_s=KILL_S + SETTLE_S)
     for number, patience_s in ((None, ORDERLY_S), (signal.SIGTERM, TERMINATE_S), (signal.SIGKILL, KILL_S)):
         began = time.monotonic()
         for program in running:
@@ -227,10 +210,10 @@ def _end(folder: RunFolder, ranks: Sequence[KeptRank], running: Sequence[Running
         program.close()
 
 
-def _never_started(running: Sequence[Running], folder: RunFolder) -> RunError | None:
-    """The error of a program that ended before any rank had started; None where one had."""
+def _never_started(running: Sequence[RunningProgram], folder: RunFolder) -> RunError | None:
+    """The error of a program that ended before any rank had started; None where a rank had."""
     failed = next((program for program in running if program.poll()), None)
-    if failed is None or any(_read(folder.rank_start(r), RankStart) for p in running for r in p.program.ranks):
+    if failed is None or any(folder.rank_start(r).exists() for p in running for r in p.program.ranks):
         return None
     tail = "\n".join(f"  {line}" for line in log_tail(folder.launcher_log).splitlines())
     return RunError(
@@ -239,9 +222,3 @@ def _never_started(running: Sequence[Running], folder: RunFolder) -> RunError | 
         right=f"The command was: {shlex.join(failed.program.command)}",
         next=f"Its output, {folder.launcher_log}, ends with:\n{tail}",
     )
-
-
-def _read(path: Path, cls: type[Record]) -> Record | None:
-    with contextlib.suppress(StorageError):
-        return read_record(path, cls) if path.exists() else None
-    return None

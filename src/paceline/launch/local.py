@@ -1,14 +1,13 @@
 """Ranks as processes of this machine, one each.
 
-    launcher ── 127.0.0.1, a port of the kernel's choice, listening ──▶ inherited by rank 0 alone
+    launcher ── 127.0.0.1, a port that the kernel chooses, listening ──▶ inherited by rank 0 alone
        │
-       ├─▶ rank 0   own session, own log, told who it is by the environment
+       ├─▶ rank 0   own session, own log, identity in environment variables
        ├─▶ rank 1   ...
-       └── watches; ends them all when one fails, or when it is told to stop
+       └── watches; ends all ranks when one fails, or on Ctrl-C
 
-No rank outlives the launcher: each ties itself to it before anything else (guard.py). The
-socket is bound before any rank starts, so that no port can be taken in between, and nothing
-listens beyond loopback.
+No rank outlives the launcher: each ends with its parent (guard.py). The socket is bound before any
+rank starts, so that no other process can take the port. Nothing listens beyond loopback.
 """
 
 from __future__ import annotations
@@ -20,22 +19,18 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
-
-import psutil
+from collections.abc import Sequence
 
 from paceline import host
-from paceline.errors import RunError
 from paceline.identity import inherited_environment, local_environment
 from paceline.launch import machine
-from paceline.launch.base import WORKER, Launcher, Outcome, Placement, Progress, clear_attempt, ignore
-from paceline.launch.child import library_environment, opened_log, python
+from paceline.launch.base import WORKER, Launcher, Listener, Outcome, Placement, clear_attempt, ignore
+from paceline.launch.child import library_environment, opened_log, process_state, python, signal_group, start_rank
 from paceline.launch.placement import check_memory, placement_here
 from paceline.launch.supervise import Watch, end_ranks, interruptible
 from paceline.records import roles
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
-from paceline.records.settings import LaunchSettings
 from paceline.records.study import Point
 
 
@@ -44,29 +39,23 @@ class LocalLauncher(Launcher):
 
     name = "local"
 
-    def __init__(self, command: tuple[str, ...] | None = None, settings: LaunchSettings = LaunchSettings()) -> None:
-        """`command` stands in for the worker, RUN_DIR is appended to it: tests use one without torch."""
-        self._command = command or python("-m", WORKER)
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The command of a rank, without RUN_DIR."""
+        return self._command or python("-m", WORKER)
 
     def placement(self, point: Point) -> Placement:
         """Where the ranks of a point would run, with the reason."""
         return placement_here(point, range(point.processes))
 
     def check(self, point: Point) -> None:
-        """Raise RequestError where there is not even the memory to start the ranks of a point."""
+        """Raise RequestError where the memory does not suffice to start the ranks of a point."""
         check_memory(point.processes, machine.this_machine().memory_bytes)
 
-    def run(
-        self,
-        folder: RunFolder,
-        manifest: Manifest,
-        *,
-        heartbeat_s: float,
-        progress: Callable[[Progress], None] = ignore,
-    ) -> Outcome:
-        """Start the ranks, wait for them, and bring their reports; when this ends, no rank is left.
+    def run(self, folder: RunFolder, manifest: Manifest, *, heartbeat_s: float, progress: Listener = ignore) -> Outcome:
+        """Start the ranks, wait for them, and return their reports.
 
-        To be called from a thread that stays for the length of the run: the ranks end with it.
+        Call it from a thread that lives as long as the run: the ranks end with that thread.
         """
         clear_attempt(folder)
         ranks: list[LocalRank] = []
@@ -78,35 +67,27 @@ class LocalLauncher(Launcher):
 
             try:
                 self._start(ranks, folder, manifest)
-                watch = Watch(ranks, folder, heartbeat_s, progress, nap)
-                reports = watch.until_done()
+                reports = Watch(ranks, folder, heartbeat_s, progress, nap).until_done()
             finally:
                 end_ranks(ranks, nap=lambda length_s: _nap(ranks, length_s))
-        return Outcome(
-            started_at_ns=manifest.launched_at_ns,
-            ended_at_ns=max(rank.ended_at_ns or 0 for rank in ranks),
-            reports=reports,
-        )
+        ended_at_ns = max(rank.ended_at_ns or 0 for rank in ranks)
+        return Outcome(started_at_ns=manifest.launched_at_ns, ended_at_ns=ended_at_ns, reports=reports)
 
     def _start(self, ranks: list[LocalRank], folder: RunFolder, manifest: Manifest) -> None:
-        """Start every rank and put it into `ranks` at once, so that whatever happens it can be ended."""
+        """Start every rank and append it to `ranks` at once, so that it can always be ended."""
         size = manifest.point.processes
-        command = (*self._command, str(folder.path.resolve()))
-        with socket.create_server(("127.0.0.1", 0), backlog=max(128, size)) as meeting:
+        command = (*self.command, str(folder.path.resolve()))
+        with socket.create_server(("127.0.0.1", 0), backlog=max(128, size)) as store:
             for rank in range(size):
-                store_fd = meeting.fileno() if rank == 0 else None
-                environment = (
-                    inherited_environment()
-                    | library_environment(roles.threads(manifest.point, rank))
-                    | local_environment(
-                        rank,
-                        size,
-                        store_port=meeting.getsockname()[1],
-                        store_fd=store_fd,
-                        parent_pid=os.getpid(),
-                    )
+                store_fd = store.fileno() if rank == 0 else None
+                variables = local_environment(
+                    rank, size, store_port=store.getsockname()[1], store_fd=store_fd, parent_pid=os.getpid()
                 )
-                ranks.append(_start_rank(rank, command, environment, store_fd, folder, manifest))
+                libraries = library_environment(roles.threads(manifest.point, rank))
+                environment = inherited_environment() | libraries | variables
+                inherited = () if store_fd is None else (store_fd,)
+                with opened_log(folder.rank_log(rank), rank, manifest) as log:
+                    ranks.append(LocalRank(rank, start_rank(rank, command, environment, log, pass_fds=inherited)))
 
 
 class LocalRank:
@@ -118,16 +99,16 @@ class LocalRank:
         self.ended_at_ns: int | None = None
         self._process = process
         self.handle: int | None = None
-        """A descriptor that becomes readable when the process ends, where the kernel has those."""
+        """A descriptor that becomes readable when the process ends, where the kernel supports it."""
         if host.has_call("pidfd_open"):
             with contextlib.suppress(OSError):
                 self.handle = os.pidfd_open(process.pid)
 
     def poll(self) -> int | None:
-        """Its exit code, minus the signal's number where one killed it; None while it runs."""
+        """Its exit code, negative for a signal; None while it runs. Children that it left are killed."""
         if self._process.returncode is None and self._has_ended():
             self.ended_at_ns = time.monotonic_ns()
-            self._end_children()
+            signal_group(self._process.pid, signal.SIGKILL)
             self._process.wait()
             if self.handle is not None:
                 os.close(self.handle)
@@ -135,20 +116,16 @@ class LocalRank:
         return self._process.returncode
 
     def state(self) -> str | None:
-        """What the operating system says of the running process."""
-        try:
-            return None if self._process.returncode is not None else psutil.Process(self._process.pid).status()
-        except psutil.Error:
-            return None
+        """The operating system's state of the running process."""
+        return None if self._process.returncode is not None else process_state(self._process.pid)
 
     def send(self, number: int) -> None:
-        """Send a signal to the rank and to all that it started."""
+        """Send a signal to the rank and to all processes that it started."""
         if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, number)
+            signal_group(self._process.pid, number)
 
     def _has_ended(self) -> bool:
-        """Whether it has ended; it is left unreaped where the system allows, so that its number stays its own."""
+        """Whether it has ended; it is not reaped where the system allows, so that its pid is not used again."""
         if not host.has_call("waitid"):
             return self._process.poll() is not None
         try:
@@ -156,44 +133,9 @@ class LocalRank:
         except ChildProcessError:
             return True
 
-    def _end_children(self) -> None:
-        """A rank that has ended leaves nothing behind."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-
-
-def _start_rank(
-    rank: int,
-    command: tuple[str, ...],
-    environment: dict[str, str],
-    store_fd: int | None,
-    folder: RunFolder,
-    manifest: Manifest,
-) -> LocalRank:
-    with opened_log(folder.rank_log(rank), rank, manifest) as log:
-        try:
-            process = subprocess.Popen(
-                command,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                pass_fds=() if store_fd is None else (store_fd,),
-                # A session of its own: a terminal's Ctrl-C reaches the launcher alone, and a rank's
-                # children can be ended with it.
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise RunError(
-                f"Rank {rank} could not be started: {command[0]}: {error.strerror or error}.",
-                right=f"The command was: {' '.join(command)}",
-                next="paceline doctor shows what this machine allows.",
-            ) from error
-    return LocalRank(rank, process)
-
 
 def _nap(ranks: Sequence[LocalRank], length_s: float) -> None:
-    """Sleep, but not beyond the end of a rank: so that the end of a run is not rounded up to a look."""
+    """Sleep, but wake when a rank ends, so that the end of a run is not rounded up to the poll interval."""
     waiting = select.poll()
     handles = [rank.handle for rank in ranks if rank.handle is not None]
     for handle in handles:

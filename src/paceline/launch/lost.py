@@ -1,10 +1,10 @@
-"""Hosts that no longer answer: found by asking the keepers, when ranks of several hosts fail or hang.
+"""Unreachable hosts, found by asking the rank wrappers when ranks of several hosts fail or hang.
 
-    launcher ── ranks/question ──▶ every keeper: is my link up? can I reach rank 0's host?
+    launcher ── ranks/question ──▶ every wrapper: is my link up? can I reach rank 0's host?
         ◀────── ranks/rank-0004.answer ──┘
 
-When a link is cut, every rank waits in the same collective, or blames whichever peer it talked to last. What tells
-the hosts apart is who answers, and who reaches whom.
+When a link is cut, every rank waits in the same collective, or blames the peer that it talked to last. So the hosts are
+judged by which of them answer, and which reach rank 0's host.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ import psutil
 
 from paceline.errors import RankError, StorageError
 from paceline.launch.supervise import LiveRank
-from paceline.records.codec import read_record, write_record
+from paceline.records.codec import optional_record, read_record, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest, Meeting
 from paceline.units import counted
 
 REACH_S = 3.0
-"""How long a keeper tries to reach another host."""
+"""How long a wrapper tries to reach another host."""
 ANSWER_S = 12.0
-"""How long answers may take: reaching, two looks, and what a network file system holds back."""
-_LOOK_S = 0.1
+"""How long answers may take: connecting, two polls, and the delay of a network file system."""
+_POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What a keeper says about the network of its host."""
+class HostAnswer:
+    """The network state of a host, from one of its wrappers."""
 
     SCHEMA = "paceline.answer/1"
 
@@ -42,27 +42,26 @@ class Answer:
     up: bool
     """Whether the interface between the hosts has an address and a carrier."""
     reaches: bool
-    """Whether rank 0's host answers over it: refusing a connection is an answer."""
+    """Whether rank 0's host answers over it: a refused connection is an answer."""
 
 
-def question(folder: RunFolder) -> Path:
-    """The file that asks."""
+def question_file(folder: RunFolder) -> Path:
+    """The file whose existence asks every wrapper for an answer."""
     return folder.ranks / "question"
 
 
-def answer_path(folder: RunFolder, rank: int) -> Path:
+def answer_file(folder: RunFolder, rank: int) -> Path:
     return folder.ranks / f"rank-{rank:04d}.answer"
 
 
-def answer(folder: RunFolder, manifest: Manifest, rank: int, host: str) -> None:
-    """The keeper's side: look, and say."""
+def write_answer(folder: RunFolder, manifest: Manifest, rank: int, host: str) -> None:
+    """Check the network of this host and write the answer of a wrapper."""
     up = _is_up(manifest.launch.interface)
-    said = Answer(host=host, up=up, reaches=up and _reaches(folder))
     with contextlib.suppress(StorageError):
-        write_record(answer_path(folder, rank), said)
+        write_record(answer_file(folder, rank), HostAnswer(host=host, up=up, reaches=up and _reaches(folder)))
 
 
-def lost_hosts(
+def unreachable_hosts_error(
     ranks: Sequence[LiveRank],
     folder: RunFolder,
     error: RankError,
@@ -71,79 +70,76 @@ def lost_hosts(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> RankError | None:
-    """The error that names the hosts that were lost; None where all of them answer, or there is only one."""
+    """The error that names the unreachable hosts; None where all hosts answer, or there is only one."""
     by_host: dict[str, list[int]] = {}
     for rank in ranks:
         by_host.setdefault(rank.host, []).append(rank.number)
     if len(by_host) < 2:
         return None
     with contextlib.suppress(OSError):
-        question(folder).touch()
+        question_file(folder).touch()
     deadline = clock() + answer_s
     while True:
-        answers = {host: _said_by(numbers, folder, host) for host, numbers in by_host.items()}
+        answers = {host: _answer(numbers, folder, host) for host, numbers in by_host.items()}
         if all(answers.values()) or clock() > deadline:
             break
-        sleep(_LOOK_S)
-    lost = unreachable(answers)
-    return _error({host: by_host[host] for host in lost}, answers, len(ranks), error) if lost else None
+        sleep(_POLL_S)
+    found = unreachable_hosts(answers)
+    return _error({host: by_host[host] for host in found}, answers, len(ranks), error) if found else None
 
 
-def _said_by(numbers: Sequence[int], folder: RunFolder, host: str) -> Answer | None:
-    """The answer of any keeper of a host. One whose ranks have all ended, and were seen to, is not asked any more."""
-    said = next((said for rank in numbers if (said := _read(answer_path(folder, rank)))), None)
-    if said is None and all(folder.rank_end(rank).exists() for rank in numbers):
-        return Answer(host=host, up=True, reaches=True)
-    return said
+def _answer(numbers: Sequence[int], folder: RunFolder, host: str) -> HostAnswer | None:
+    """The answer of any wrapper of a host; a host whose ranks have all recorded their end counts as reachable."""
+    answers = (optional_record(answer_file(folder, rank), HostAnswer) for rank in numbers)
+    answer = next((answer for answer in answers if answer is not None), None)
+    if answer is None and all(folder.rank_end(rank).exists() for rank in numbers):
+        return HostAnswer(host=host, up=True, reaches=True)
+    return answer
 
 
-def unreachable(answers: Mapping[str, Answer | None]) -> tuple[str, ...]:
-    """The hosts that were lost, given what each said; the first is rank 0's.
+def unreachable_hosts(answers: Mapping[str, HostAnswer | None]) -> tuple[str, ...]:
+    """The unreachable hosts, given the answer of each host; rank 0's host is the first of `answers`.
 
-    Where no other host reaches the first and all of them say that their links are up, it is the first that is cut
-    off. With two hosts that cannot be told apart: both are named.
+    Where all links are up and no other host reaches the first, the first one is cut off. With two hosts it is unknown
+    which of them is, and both are named.
     """
-    silent = tuple(host for host, said in answers.items() if said is None or not said.up)
+    silent = tuple(host for host, answer in answers.items() if answer is None or not answer.up)
     if silent:
-        return silent if len(silent) < len(answers) else ()  # what ended all of them is something else
+        return silent if len(silent) < len(answers) else ()  # the network does not explain the end of all hosts
     first, *others = answers
-    cut = tuple(host for host in others if not _reaches_first(answers[host]))
+    cut = tuple(host for host in others if (answer := answers[host]) is None or not answer.reaches)
     if cut and len(cut) == len(others):
         return (first,) if len(others) > 1 else (first, *cut)
     return cut
 
 
-def _reaches_first(said: Answer | None) -> bool:
-    return said is not None and said.reaches
-
-
 def _error(
-    lost: Mapping[str, Sequence[int]], answers: Mapping[str, Answer | None], size: int, error: RankError
+    found: Mapping[str, Sequence[int]], answers: Mapping[str, HostAnswer | None], size: int, error: RankError
 ) -> RankError:
-    numbers = [number for numbers in lost.values() for number in numbers]
-    named = f"{'ranks' if len(numbers) > 1 else 'rank'} {_listed(numbers)} of {size}"
-    if len(lost) == len(answers) == 2 and all(answers.values()):
-        what = f"Hosts {_listed(lost)} no longer reach each other: {named} are cut off."
+    numbers = [number for numbers in found.values() for number in numbers]
+    ranks = f"{'ranks' if len(numbers) > 1 else 'rank'} {_listed(numbers)} of {size}"
+    if len(found) == len(answers) == 2 and all(answers.values()):
+        what = f"Hosts {_listed(found)} no longer reach each other: {ranks} are cut off."
     else:
-        host_text = (
-            f"Host {_listed(lost)} no longer answers" if len(lost) == 1 else f"Hosts {_listed(lost)} no longer answer"
-        )
-        what = f"{host_text}: {named} {'were' if len(numbers) > 1 else 'was'} there."
-    details = [f"{host}: {_said(answers[host])}" for host in lost]
+        hosts = f"Host {_listed(found)} no longer answers"
+        if len(found) > 1:
+            hosts = f"Hosts {_listed(found)} no longer answer"
+        what = f"{hosts}: {ranks} {'were' if len(numbers) > 1 else 'was'} there."
+    details = [f"{host}: {_answer_text(answers[host])}" for host in found]
     return RankError(
         "\n  ".join([what, *details]),
-        right=f"{counted(len(answers) - len(lost), 'host')} of {len(answers)} still answered. What the ranks had to "
-        f"say: {error.what.splitlines()[0]}",
-        next="Look at that host and its network; the same command takes the study up where it was.",
+        right=f"{counted(len(answers) - len(found), 'host')} of {len(answers)} still answered. The ranks reported: "
+        f"{error.what.splitlines()[0]}",
+        next="Check that host and its network; the same command then continues the study.",
     )
 
 
-def _said(said: Answer | None) -> str:
-    if said is None:
-        return "its keeper does not answer"
-    if not said.up:
+def _answer_text(answer: HostAnswer | None) -> str:
+    if answer is None:
+        return "its rank wrapper does not answer"
+    if not answer.up:
         return "its network interface is down"
-    return "it cannot reach rank 0's host" if not said.reaches else "no other host reaches it"
+    return "it cannot reach rank 0's host" if not answer.reaches else "no other host reaches it"
 
 
 def _listed(things: Iterable[object]) -> str:
@@ -158,20 +154,12 @@ def _is_up(interface: str) -> bool:
 
 
 def _reaches(folder: RunFolder) -> bool:
-    """Whether the host at which the ranks meet answers, be it with a refusal."""
+    """Whether the host of the rendezvous answers; a refused connection is an answer."""
     try:
         place = read_record(folder.meeting, Meeting)
         socket.create_connection((place.address, place.port), timeout=REACH_S).close()
-    except ConnectionRefusedError:
-        return True
-    except StorageError:
-        return True  # no rank has said where they meet: nothing to reach
+    except (ConnectionRefusedError, StorageError):
+        return True  # StorageError: no rank has written the rendezvous, so there is nothing to reach
     except OSError:
         return False
     return True
-
-
-def _read(path: Path) -> Answer | None:
-    with contextlib.suppress(StorageError):
-        return read_record(path, Answer) if path.exists() else None
-    return None

@@ -1,11 +1,11 @@
-"""What this machine gives to a process: cores, memory, GPUs, as far as limits allow. No torch.
+"""The resources of this machine that a process may use: cores, memory, GPUs. No torch.
 
-    logical cores     in this process's affinity, cut to the CPU quota of its control group
+    logical cores     in this process's affinity, limited by the CPU quota of its control group
     physical cores    of those, the ones that are not hyper-threads of another
-    memory            of the machine, cut to the memory limit of its control group
+    memory            of the machine, limited by its control group
 
-And `machine.json`: that, and what the ranks said of themselves before the first step (`ranks/roll-call.json`).
-Where they run on other machines than this process, it tells of those, all hosts together.
+`machine.json` is made of this and of the process facts that ranks exchange before the first step
+(`ranks/roll-call.json`). Where ranks run on other machines than this process, it describes those, all hosts together.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from dataclasses import dataclass, replace
 import psutil
 
 from paceline import host
-from paceline.errors import StorageError
 from paceline.host import Limits, Processor, cgroup_limits, processors, usable_count
-from paceline.records.codec import read_record
+from paceline.records.codec import optional_record
 from paceline.records.folder import RunFolder
 from paceline.records.given import Clock, Given, RollCall
 from paceline.records.run import Machine, RankReport
@@ -35,7 +34,7 @@ __all__ = ["Limits", "Processor", "cgroup_limits", "processors", "usable_count"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThisMachine:
-    """What a process here may use."""
+    """The resources that a process on this machine may use."""
 
     host: str
     cpu: str
@@ -45,28 +44,25 @@ class ThisMachine:
     cpu_quota: float | None
     memory_bytes: int
     gpus: tuple[str, ...]
-    """Empty where there is no NVIDIA driver, or where it does not answer."""
+    """Names; empty where the NVIDIA driver is missing or does not answer."""
     platform: str
 
 
 def roll_call(folder: RunFolder) -> RollCall | None:
-    """What the ranks said before the first step; None where they did not come that far, or it cannot be read."""
-    try:
-        return read_record(folder.roll_call, RollCall) if folder.roll_call.exists() else None
-    except StorageError:
-        return None
+    """The record of the preflight check; None where the ranks did not get that far, or it cannot be read."""
+    return optional_record(folder.roll_call, RollCall)
 
 
 def machine(reports: Sequence[RankReport], roll: RollCall | None = None) -> Machine:
-    """What the ranks of a run were given: the machine's facts, and what each rank saw itself."""
+    """The machines of a run: facts about this machine, and the process facts of every rank."""
     record = _from_reports(reports)
     at_end = tuple(report.clock_at_end for report in reports if report.clock_at_end is not None)
     return _with_roll(record, roll, at_end) if roll else record
 
 
 def _with_roll(record: Machine, roll: RollCall, at_end: tuple[Clock, ...]) -> Machine:
-    """The record with all that the ranks said, of their machines where those are others than this."""
-    ranks, here = roll.ranks, Here.now()
+    """The record with the process facts of all ranks; it describes their machines where these are not this one."""
+    ranks, here = roll.ranks, LauncherClock.now()
     hosts = tuple(dict.fromkeys(given.place for given in ranks))
     record = replace(
         record,
@@ -93,8 +89,8 @@ def _with_roll(record: Machine, roll: RollCall, at_end: tuple[Clock, ...]) -> Ma
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Here:
-    """The clocks of this process."""
+class LauncherClock:
+    """The clocks of this process, the launcher."""
 
     clock: str
     """As `Given.clock`."""
@@ -102,18 +98,18 @@ class Here:
     monotonic_ns: int
 
     @classmethod
-    def now(cls) -> Here:
+    def now(cls) -> LauncherClock:
         own = Given(rank=-1, host=socket.gethostname(), boot_id=host.boot_id(), time_namespace=host.time_namespace())
         return cls(clock=own.clock, wall_ns=time.time_ns(), monotonic_ns=time.monotonic_ns())
 
 
-def launcher_clocks(roll: RollCall, clocks: Sequence[Clock], here: Here) -> tuple[Clock, ...]:
-    """Clocks against rank 0's as clocks against the launcher's: through a rank that reads the same as the launcher.
+def launcher_clocks(roll: RollCall, clocks: Sequence[Clock], here: LauncherClock) -> tuple[Clock, ...]:
+    """Clock offsets from rank 0 converted to offsets from the launcher, by a rank that reads the launcher's clock.
 
-    Assumes: where no rank does, that rank 0's wall clock and the launcher's agree.
+    Assumes: where there is no such rank, that rank 0's wall clock and the launcher's agree.
     """
     same = {given.rank for given in roll.ranks if given.clock == here.clock}
-    # Where rank 0 reads the launcher's clock it is the bridge itself, though nobody compares it with itself again.
+    # `clocks` may not contain rank 0, whose offset from itself is 0.
     itself = Clock(rank=0, offset_ns=0, error_ns=0, method="same")
     bridge = next((clock for clock in (itself, *clocks) if clock.rank in same), None)
     first = roll.ranks[0]
@@ -136,7 +132,7 @@ def launcher_clocks(roll: RollCall, clocks: Sequence[Clock], here: Here) -> tupl
 
 
 def _from_reports(reports: Sequence[RankReport]) -> Machine:
-    """The same as far as this machine and the ranks' last words say it."""
+    """The record from this machine's facts and the final reports of the ranks."""
     here = this_machine()
     versions: dict[str, str] = {}
     for report in reports:
@@ -165,7 +161,7 @@ def this_machine() -> ThisMachine:
     return ThisMachine(
         host=socket.gethostname(),
         cpu=_cpu_name(),
-        # psutil knows where there is no topology to read, but counts the whole machine.
+        # psutil works without a readable topology, but counts the whole machine.
         cores=usable_count(min(physical, psutil.cpu_count(logical=False) or physical), limits.cpus),
         logical_cores=usable_count(len(found), limits.cpus),
         cpu_quota=limits.cpus,
@@ -178,7 +174,7 @@ def this_machine() -> ThisMachine:
 def cores() -> list[int]:
     """The logical cores this process may run on: one of every physical core first, then the rest.
 
-    A CPU quota does not shorten the list, because it says how much and not where: see `usable_count`.
+    A CPU quota does not shorten the list: it limits CPU time, not cores (see `usable_count`).
     """
     return [processor.number for processor in processors()]
 
@@ -191,13 +187,13 @@ def _cpu_name() -> str:
 
 @functools.cache
 def _gpus() -> tuple[str, ...]:
-    """Names of the NVIDIA GPUs, in their order; asked for once, because the driver can take a second."""
+    """Names of the NVIDIA GPUs, in order; cached, because the driver can take a second."""
     lines = _output("nvidia-smi", "-L").splitlines()
     return tuple(line.split(":", 1)[1].split("(UUID")[0].strip() for line in lines if line.startswith("GPU "))
 
 
 def _output(*command: str) -> str:
-    """What a program prints; nothing where it is missing, fails or takes too long."""
+    """The output of a program; empty where it is missing, fails or takes too long."""
     program = shutil.which(command[0])
     if program is None:
         return ""

@@ -1,10 +1,10 @@
 """Ranks under mpiexec: MPICH's (the `mpich` wheel brings one), Open MPI's or Intel MPI's.
 
-    one host         mpiexec ──▶ keeper ─▶ rank 0, keeper ─▶ rank 1, ...
-    several hosts    agent ─▶ mpiexec on the first of them ── agent ─▶ its proxy on each other host ──▶ keepers
+    one host         mpiexec ──▶ wrapper ─▶ rank 0, wrapper ─▶ rank 1, ...
+    several hosts    agent ─▶ mpiexec on the first of them ── agent ─▶ its proxy on each other host ──▶ wrappers
 
-What each is told differs by flavour; the cores are the keepers' to choose, so no mpiexec binds. On one host MPICH's
-mpiexec.gforker is taken where it lies beside its mpiexec: it opens no socket, while Hydra and Open MPI's mpiexec
+The options depend on the implementation. Rank wrappers pin, so binding by mpiexec is off. On one host MPICH's
+mpiexec.gforker is used where it is beside its mpiexec: it opens no socket, while Hydra and Open MPI's mpiexec
 listen on every interface and have no option against it.
 """
 
@@ -15,20 +15,19 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from paceline.errors import RequestError
 from paceline.identity import forwarded_environment
-from paceline.launch.base import Launcher, Outcome, Placement, Progress, ignore
-from paceline.launch.hosts import check_hosts, hosts_of, placed, program_on, ranks_on
-from paceline.launch.kept import keeper_command, run_kept
+from paceline.launch.base import Listener, Outcome, ignore
+from paceline.launch.hosts import HostsLauncher, point_hosts, program_on, ranks_by_host
+from paceline.launch.kept import run_wrapped, wrapper_command
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
 from paceline.records.settings import LaunchSettings
 from paceline.records.study import Point
 
-# What `mpiexec --version` says -> whose it is.
+# Text in the output of `mpiexec --version` -> implementation.
 _FLAVOURS = {
     "intel(r) mpi": "mpich",
     "hydra": "mpich",
@@ -41,92 +40,78 @@ PLAIN = "mpiexec.gforker"
 _ANSWER_S = 30
 
 
-class MpiLauncher(Launcher):
+class MpiLauncher(HostsLauncher):
     """Starts ranks through one mpiexec, on one host or on several."""
 
     name = "mpi"
 
-    def __init__(self, command: tuple[str, ...] | None = None, settings: LaunchSettings = LaunchSettings()) -> None:
-        """`command` stands in for the worker, RUN_DIR is appended to it: tests use one without torch."""
-        self._command = command or ()
-        self._settings = settings
-
-    def placement(self, point: Point) -> Placement:
-        """Where the ranks of a point would run, with the reason."""
-        return placed(point, self._settings)
-
     def check(self, point: Point) -> None:
         """Raise RequestError where there is no mpiexec, or the hosts are not named."""
-        check_hosts(point, self._settings)
+        super().check(point)
         flavour(mpiexec(self._settings))
         if point.hosts > 1 and any(len(word.split()) != 1 for word in self._settings.agent):
             raise RequestError(
                 f"launch.agent has a word with white space in it: {list(self._settings.agent)}.",
-                right="An mpiexec takes the agent as one line and divides it at white space.",
-                next="Name a script of your own in its place.",
+                right="mpiexec takes the agent as one line and splits it at white space.",
+                next="Name a script of your own instead.",
             )
 
-    def run(
-        self,
-        folder: RunFolder,
-        manifest: Manifest,
-        *,
-        heartbeat_s: float,
-        progress: Callable[[Progress], None] = ignore,
-    ) -> Outcome:
-        """Start mpiexec, wait for the ranks, and bring their reports; when this ends, none is left."""
+    def run(self, folder: RunFolder, manifest: Manifest, *, heartbeat_s: float, progress: Listener = ignore) -> Outcome:
+        """Start mpiexec, wait for the ranks, and return their reports."""
         point, settings = manifest.point, self._settings
-        hosts = [host for host, ranks in zip(hosts_of(point, settings), ranks_on(point), strict=True) for _ in ranks]
-        command = (*self._mpiexec(point), *keeper_command(folder, self._command))
+        hosts = [
+            host for host, ranks in zip(point_hosts(point, settings), ranks_by_host(point), strict=True) for _ in ranks
+        ]
+        command = (*self._mpiexec(point), *wrapper_command(folder, self._command))
         program = program_on(tuple(hosts), command, tuple(range(point.processes)), settings)
-        return run_kept([program], folder, manifest, heartbeat_s=heartbeat_s, progress=progress)
+        return run_wrapped([program], folder, manifest, heartbeat_s=heartbeat_s, progress=progress)
 
     def _mpiexec(self, point: Point) -> tuple[str, ...]:
         """mpiexec and its options, up to the command that it starts."""
         program = mpiexec(self._settings)
         if flavour(program) == "openmpi":
-            options = _openmpi(point, self._settings, crowded=self.placement(point).oversubscribed)
-            start = (program, *options)
+            oversubscribed = self.placement(point).oversubscribed
+            start = (program, *_openmpi(point, self._settings, oversubscribed=oversubscribed))
         else:
             start = _mpich_here(program) if point.hosts == 1 else _mpich_hosts(program, point, self._settings)
         return (*start, "-n", str(point.processes))
 
 
 def mpiexec(settings: LaunchSettings) -> str:
-    """Path of the mpiexec that is meant: the environment's own before any other on the path."""
+    """Path of the configured mpiexec: beside this Python first, then on the path."""
     asked = settings.mpiexec
     own = Path(sys.executable).parent / asked
     found = str(own) if os.sep not in asked and os.access(own, os.X_OK) else shutil.which(asked)
     if found is None:
         raise RequestError(
             f"There is no mpiexec: {asked!r} is neither beside this Python ({own.parent}) nor on the path.",
-            right="The launcher mpi starts ranks through MPICH's or Open MPI's.",
-            next="pip install 'paceline[mpi]' brings MPICH's; a site's own is named with --set launch.mpiexec=PATH.",
+            right="The launcher mpi starts ranks through the mpiexec of MPICH or Open MPI.",
+            next="pip install 'paceline[mpi]' installs MPICH; name a site's own with --set launch.mpiexec=PATH.",
         )
     return found
 
 
 @functools.cache
 def flavour(program: str) -> str:
-    """mpich or openmpi, as the program itself says; asked once."""
+    """mpich or openmpi, from the output of --version."""
     try:
         done = subprocess.run((program, "--version"), capture_output=True, text=True, timeout=_ANSWER_S, check=False)
-        said = done.stdout + done.stderr
+        output = done.stdout + done.stderr
     except (OSError, subprocess.SubprocessError) as error:
-        said = str(error)
+        output = str(error)
     for sign, name in _FLAVOURS.items():
-        if sign in said.lower():
+        if sign in output.lower():
             return name
-    first = next((line.strip() for line in said.splitlines() if line.strip()), "nothing")
+    first = next((line.strip() for line in output.splitlines() if line.strip()), "nothing")
     raise RequestError(
-        f"{program} does not say whose mpiexec it is. Asked for --version, it says: {first[:200]}",
-        right="MPICH's (Hydra), Open MPI's and Intel MPI's are known.",
+        f"{program} is of an unknown MPI implementation. Its --version prints: {first[:200]}",
+        right="MPICH (Hydra), Open MPI and Intel MPI are known.",
         next="Name another with --set launch.mpiexec=PATH.",
     )
 
 
 def _mpich_here(program: str) -> tuple[str, ...]:
-    """MPICH on one host: without a listening socket where its mpiexec.gforker is there."""
+    """MPICH on one host: without a listening socket where it has mpiexec.gforker."""
     plain = Path(program).with_name(PLAIN)
     if os.access(plain, os.X_OK):
         return (str(plain),)
@@ -137,29 +122,30 @@ def _mpich_hosts(program: str, point: Point, settings: LaunchSettings) -> tuple[
     agent, *words = settings.agent
     return (
         *("env", f"HYDRA_LAUNCHER_EXTRA_ARGS={' '.join(words)}") * bool(words),
-        *(program, "-launcher", "rsh", "-launcher-exec", agent),  # rsh: no option of ssh's is put before the host
+        *(program, "-launcher", "rsh", "-launcher-exec", agent),  # rsh: Hydra adds no ssh options
         *("-localhost", settings.machines[0], "-iface", settings.interface, "-bind-to", "none"),
         *("-hosts", _slots(point, settings)),
     )
 
 
-def _openmpi(point: Point, settings: LaunchSettings, *, crowded: bool) -> tuple[str, ...]:
-    """Open MPI's options. How many ranks fit a host is the study's question, not mpiexec's."""
-    told = {"mpi_yield_when_idle": "1"} if crowded else {}  # ranks that spin take the cores of those that compute
+def _openmpi(point: Point, settings: LaunchSettings, *, oversubscribed: bool) -> tuple[str, ...]:
+    """Options of Open MPI. Paceline decides how many ranks a host gets, so --oversubscribe is always on."""
+    # Ranks that wait by spinning would take the cores of ranks that compute.
+    parameters = {"mpi_yield_when_idle": "1"} if oversubscribed else {}
     if point.hosts == 1:
-        told |= {"oob_tcp_if_include": "lo", "btl": "self,vader"}
+        parameters |= {"oob_tcp_if_include": "lo", "btl": "self,vader"}
         options = ("--oversubscribe", "--bind-to", "none")
     else:
-        told |= {"oob_tcp_if_include": settings.interface, "btl_tcp_if_include": settings.interface}
-        told |= {"plm": "rsh", "plm_rsh_agent": " ".join(settings.agent)}
+        parameters |= {"oob_tcp_if_include": settings.interface, "btl_tcp_if_include": settings.interface}
+        parameters |= {"plm": "rsh", "plm_rsh_agent": " ".join(settings.agent)}
         names = [word for name in sorted(forwarded_environment()) for word in ("-x", name)]
         options = ("--oversubscribe", "--bind-to", "none", "--host", _slots(point, settings), *names)
     if os.geteuid() == 0:
         options += ("--allow-run-as-root",)
-    return (*options, *(word for name, value in told.items() for word in ("--mca", name, value)))
+    return (*options, *(word for name, value in parameters.items() for word in ("--mca", name, value)))
 
 
 def _slots(point: Point, settings: LaunchSettings) -> str:
-    """Hosts and how many ranks go to each: h1:2,h2:1."""
-    hosts = hosts_of(point, settings)
+    """Hosts with the number of ranks on each: h1:2,h2:1."""
+    hosts = point_hosts(point, settings)
     return ",".join(f"{host}:{count}" for host, count in zip(hosts, point.ranks_on_hosts, strict=True))

@@ -1,50 +1,40 @@
-"""Ranks in a PBS job, whose script is written here and submitted by hand.
+"""Ranks in a PBS job. Paceline writes the job script; the user submits it.
 
     paceline study ──▶ points/.../job.sh     qsub job.sh ──▶ ranks ──▶ run folder     paceline study ──▶ collected
 
-No PBS was ever at hand to run this against, so nothing is submitted, watched or cancelled: that could only be
-guessed. The script has the options of PBS Professional and OpenPBS; what its ranks leave is read like any other's.
+There was no PBS to test against, so nothing is submitted, watched or cancelled. The script has the options of PBS
+Professional and OpenPBS; the results of its ranks are read as those of any other launcher.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
-from paceline.errors import RankError, RunError, StorageError
+from paceline.errors import RankError, RunError
 from paceline.launch import left
-from paceline.launch.base import Launcher, Outcome, Placement, Progress, clear_attempt, ignore
+from paceline.launch.base import Launcher, Listener, Outcome, Placement, clear_attempt, ignore
 from paceline.launch.job_script import JobPlan, check_pbs, pbs_script
-from paceline.launch.kept import KeptRank, Program, keeper_command
+from paceline.launch.kept import Program, WrappedRank, wrapper_command
+from paceline.launch.placement import scheduler_placement
 from paceline.launch.supervise import Watch
-from paceline.records.codec import read_record, write_atomically, write_record
+from paceline.records.codec import optional_record, write_atomically, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import Job, Manifest
-from paceline.records.settings import LaunchSettings
 from paceline.records.study import Point
-from paceline.units import counted
 
 
 class PbsLauncher(Launcher):
-    """Writes the script of every run, and collects what its ranks have left."""
+    """Writes the job script of every run, and collects the results of its ranks."""
 
     name = "pbs"
 
-    def __init__(self, command: tuple[str, ...] | None = None, settings: LaunchSettings = LaunchSettings()) -> None:
-        """`command` stands in for the worker, RUN_DIR is appended to it: tests use one without torch."""
-        self._command = command or ()
-        self._settings = settings
-
     def placement(self, point: Point) -> Placement:
         """PBS chooses hosts and cores."""
-        text = (
-            f"{counted(point.processes, 'rank')} × {counted(point.threads, 'thread')} on {counted(point.hosts, 'host')}"
-        )
-        return Placement(cores=None, text=f"{text}: PBS places them", oversubscribed=False)
+        return scheduler_placement(point, "PBS")
 
     def check(self, point: Point) -> None:
-        """Raise RequestError where a setting cannot stand in a job script."""
+        """Raise RequestError where a setting is not allowed in a job script."""
         check_pbs(point, self._settings)
 
     def script(self, point: Point, folder: RunFolder) -> str:
@@ -53,29 +43,20 @@ class PbsLauncher(Launcher):
             name=f"paceline-{point.point_id}-{folder.path.name}",
             folder=folder,
             settings=self._settings,
-            keeper=keeper_command(folder, self._command),
+            wrapper=wrapper_command(folder, self._command),
             mpiexec=self._settings.mpiexec,
         )
         return pbs_script(point, plan)
 
     def pending(self, folder: RunFolder) -> Manifest | None:
-        """What the ranks were told whose script was written before: its job may wait in PBS's queue."""
-        try:
-            manifest, job = read_record(folder.manifest, Manifest), read_record(folder.job, Job)
-        except StorageError:
+        """The manifest of a run whose script was written before: its job may be in the queue."""
+        manifest, job = optional_record(folder.manifest, Manifest), optional_record(folder.job, Job)
+        if manifest is None or job is None or job.scheduler != self.name or job.over:
             return None
-        ours = job.scheduler == self.name and job.launched_at_ns == manifest.launched_at_ns
-        return manifest if ours and not job.over else None
+        return manifest if job.launched_at_ns == manifest.launched_at_ns else None
 
-    def run(
-        self,
-        folder: RunFolder,
-        manifest: Manifest,
-        *,
-        heartbeat_s: float,
-        progress: Callable[[Progress], None] = ignore,
-    ) -> Outcome:
-        """The reports of ranks that are done; RunError with the command to be given where they have not ended."""
+    def run(self, folder: RunFolder, manifest: Manifest, *, heartbeat_s: float, progress: Listener = ignore) -> Outcome:
+        """The reports of ranks that are done; RunError with the command to submit where they have not ended."""
         size = manifest.point.processes
         name = f"paceline-{manifest.point_id}-{manifest.run}"
         job = Job(scheduler=self.name, name=name, launched_at_ns=manifest.launched_at_ns, state="WRITTEN")
@@ -87,28 +68,27 @@ class PbsLauncher(Launcher):
             began = any(folder.ranks.glob("rank-*.start"))
             raise RunError(
                 "The ranks of this run have not ended: Paceline writes scripts for PBS, and does not submit them.",
-                right="Some have started: give them time." if began else f"Submit it: qsub {folder.job_script}",
-                next=f"When the job is over, the same command collects it; without {folder.job} it starts anew.",
+                right="Some ranks have started: wait for them." if began else f"Submit it: qsub {folder.job_script}",
+                next=f"When the job is over, the same command collects it; delete {folder.job} to start over.",
             )
-        ranks = [KeptRank(rank, _Submitted(size), folder) for rank in range(size)]
+        ranks = [WrappedRank(rank, _SubmittedJob(size), folder) for rank in range(size)]
         try:
             reports = Watch(ranks, folder, heartbeat_s, progress, time.sleep).until_done()
         except RankError:
             write_record(folder.job, replace(job, over=True))
             raise
-        started_at_ns, ended_at_ns = left.times_ns(folder, manifest)
-        return Outcome(started_at_ns=started_at_ns, ended_at_ns=ended_at_ns, reports=reports)
+        return left.outcome(folder, manifest, reports)
 
 
-class _Submitted:
-    """A job of which nothing is known."""
+class _SubmittedJob:
+    """A job whose state is unknown and that cannot be signalled."""
 
     def __init__(self, size: int) -> None:
         self.ended_at: float | None = None
-        self.program = Program(command=("qsub",), ranks=tuple(range(size)), host="a host of PBS's choice")
+        self.program = Program(command=("qsub",), ranks=tuple(range(size)), host="a host that PBS chooses")
 
     def poll(self) -> None:
-        """Nobody can be asked."""
+        """None: PBS is not asked."""
 
     def send(self, number: int) -> None:
-        """Nobody can be told."""
+        """Does nothing."""

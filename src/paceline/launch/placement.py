@@ -1,14 +1,14 @@
-"""Which rank gets which cores, and why: the policy behind `Placement`; and how many ranks fit into memory.
+"""The policy behind `Placement`: which rank gets which cores, and how many ranks fit into memory.
 
-Ranks get cores of their own where there are enough: distinct physical cores first, hyper-threads
-of the same core only when those are used up, and then the same rank's threads side by side.
+Ranks get cores of their own where there are enough: distinct physical cores first. Hyper-threads of the same core
+are used only after that, side by side for the threads of one rank.
 
     2 ranks × 1 thread, 2 physical cores of 2 hyper-threads (0 2 | 1 3)     rank 0: 0      rank 1: 1
     2 ranks × 2 threads, the same machine                                   rank 0: 0 2    rank 1: 1 3
 
-"More threads than cores" counts logical cores that the process may use, a CPU quota included: up
-to there the operating system need not take turns. That hyper-threads share a core is said.
-Servers get cores as ranks do; a coordinator hardly computes and is left to run on any.
+"More threads than cores" counts the logical cores that the process may use, limited by a CPU quota: up to there no two
+threads share one. The text says where hyper-threads share a core. Servers get cores as ranks do; a coordinator hardly
+computes and is not pinned.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from paceline.records.study import Point
 from paceline.units import bytes_text, counted
 
 RANK_BYTES = 300_000_000
-"""What a rank takes before its model and data: Python, torch and the libraries under it."""
+"""Memory of a rank before its model and data: Python, torch and their libraries."""
 
 
 def placement_here(point: Point, processes: range) -> Placement:
-    """Where those processes of a point go that run on this host."""
+    """The placement of those processes of a point that run on this host."""
     return placement_of(
         point,
         processes,
@@ -44,9 +44,9 @@ def placement_here(point: Point, processes: range) -> Placement:
 def placement_of(
     point: Point, processes: range, *, processors: Sequence[Processor], quota: float | None, can_pin: bool
 ) -> Placement:
-    """Where those processes of a point go that run on one host, each with the threads of its role, or cores of its own.
+    """The placement of those processes of a point that run on one host, by the threads of their roles or run.cores.
 
-    A rank that is kept to fewer cores than it has threads is oversubscribed, as it was asked for.
+    Ranks with fewer cores than threads (run.cores) are oversubscribed.
     """
     found = placement(
         sum(point.role(process) == "rank" for process in processes),
@@ -71,10 +71,10 @@ def placement(
     can_pin: bool,
     unit: str = "thread",
 ) -> Placement:
-    """Where `ranks` of `threads` each go, given the logical cores in order of preference.
+    """The placement of `ranks` with `threads` each, given the logical cores in order of preference.
 
-    Or the threads of every process in turn: what comes after the ranks is a server, or a coordinator where it has 0.
-    `unit` is what they are: threads that get a core each, or cores.
+    `threads` may list every process: those after the ranks are servers, or a coordinator where the number is 0.
+    `unit` names what is counted: threads that get a core each, or cores.
     """
     each = (threads,) * ranks if isinstance(threads, int) else tuple(threads)
     wanted = sum(each)
@@ -89,7 +89,7 @@ def placement(
     elif not can_pin:
         reason = "not pinned, this operating system cannot keep a process to a core"
     elif usable < len(processors):
-        # Whoever shares the machine is under a quota too and would pick the same first cores.
+        # Other containers of the machine have a quota too, and would choose the same first cores.
         reason = "not pinned, a CPU quota says how much but not where"
     if reason:
         return Placement(cores=None, text=f"{text}: {reason}", oversubscribed=False)
@@ -102,15 +102,22 @@ def placement(
     return Placement(cores=cores, text=f"{text}: {_places(ranks, each, cores)}{ending}", oversubscribed=False)
 
 
+def scheduler_placement(point: Point, scheduler: str, partition: str = "") -> Placement:
+    """The placement of a point whose hosts and cores a scheduler chooses: it gives no core to two ranks."""
+    processes = f"{counted(point.processes, 'rank')} × {counted(point.threads, 'thread')}"
+    where = f"{counted(point.hosts, 'host')}{f' of partition {partition}' if partition else ''}"
+    return Placement(cores=None, text=f"{processes} on {where}: {scheduler} places them", oversubscribed=False)
+
+
 def check_memory(ranks: int, memory_bytes: int) -> None:
-    """Raise RequestError where so many ranks cannot fit into a machine's memory, whatever they train."""
+    """Raise RequestError where the machine's memory is too small for so many ranks, even without model and data."""
     if ranks * RANK_BYTES > memory_bytes:
         room = memory_bytes // RANK_BYTES
         raise RequestError(
             f"{counted(ranks, 'rank')} need at least {bytes_text(ranks * RANK_BYTES)} of memory, and this machine "
             f"has {bytes_text(memory_bytes)}.",
-            right=f"A rank takes {bytes_text(RANK_BYTES)} before its model and data: there is room for {room} at most.",
-            next="Ask for fewer with --ranks, or run.ranks in the study file.",
+            right=f"A rank takes {bytes_text(RANK_BYTES)} before its model and data: at most {room} fit.",
+            next="Use fewer ranks: --ranks, or run.ranks in the study file.",
         )
 
 
@@ -132,7 +139,7 @@ def _processes(ranks: int, each: tuple[int, ...], unit: str) -> str:
 
 
 def _places(ranks: int, each: tuple[int, ...], cores: tuple[tuple[int, ...], ...]) -> str:
-    """'rank 0 on core 0, rank 1 on core 1'; the middle is left out where there are many."""
+    """'rank 0 on core 0, rank 1 on core 1'; shortened where there are many."""
     words = [
         f"{f'rank {process}' if process < ranks else f'server {process - ranks}'} on core"
         f"{'s' if len(own) > 1 else ''} {_ranges(own)}"

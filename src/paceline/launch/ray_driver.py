@@ -1,11 +1,12 @@
-"""The process that talks to Ray for a launcher, which itself never loads it: python -m paceline.launch.ray_driver
+"""The process that uses Ray on behalf of the launcher: python -m paceline.launch.ray_driver
 
     run RUN_DIR SETTINGS CLUSTER_FOLDER COMMAND...       look ADDRESS
 
-    launcher ──▶ driver ──▶ Ray ──▶ one task per rank, in its bundle ──▶ keeper ──▶ rank
+    launcher ──▶ driver ──▶ Ray ──▶ one task per rank, in its bundle ──▶ wrapper ──▶ rank
 
-Loading Ray takes a second and leaves handlers and threads behind. The driver ends with its launcher, Ray ends the
-tasks with their driver, a keeper ends with its task and a rank with its keeper. All else goes through the run folder.
+The launcher never imports Ray: that takes a second and adds signal handlers and threads. The driver ends with its
+launcher, a task with its driver, a wrapper with its task, and a rank with its wrapper. Everything else passes through
+the run folder.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ import psutil
 
 from paceline.errors import PacelineError, RunError
 from paceline.identity import rank_variables, tell_libraries
-from paceline.launch.kept import keeper_command
-from paceline.launch.ray_nodes import Node, bundles, check_room, lost_file, places, strategy
+from paceline.launch.kept import wrapper_command
+from paceline.launch.ray_nodes import Node, bundles, check_capacity, lost_ranks_file, placement_strategy, rank_places
 from paceline.launch.sweeper import SESSION_FILE
 from paceline.records import roles
 from paceline.records.codec import from_plain, read_record, write_record
@@ -38,17 +39,18 @@ from paceline.records.study import Point
 from paceline.units import duration_text
 
 PATIENCE_S = 120.0
-"""How long to wait for nodes that are there, but busy with something else."""
+"""How long to wait for nodes that other work occupies."""
 _STORE_BYTES = 80_000_000
-"""Of Ray's object store, through which nothing goes: near the least that Ray accepts."""
+"""Size of Ray's object store, which is not used: near the minimum that Ray accepts."""
 _CONNECT_S = 0.5
-# Ray's word for "no cluster beyond this machine": without it 127.0.0.1 is taken to mean the machine's own address.
+# Limits the cluster to this machine: without it Ray replaces 127.0.0.1 by the machine's own address.
 _LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1"}
+_QUIET_OPTIONS: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
 
 
 def main() -> int:
-    """Do what the command line says; what goes wrong becomes a sentence on standard error."""
+    """Run a command of the module's docstring; errors go to standard error."""
     verb, *rest = sys.argv[1:]
     try:
         if verb == "look":
@@ -71,23 +73,23 @@ class Driver:
         self._point: Point = read_record(folder.manifest, Manifest).point
 
     def run(self, cluster: str, command: tuple[str, ...]) -> int:
-        """0 when every keeper has ended after saying how; `cluster` is the folder of one to be started here."""
+        """0 when every wrapper has recorded the end of its rank; `cluster` is the folder of a private cluster."""
         here = os.getcwd()
-        # Ray lets its workers import from the driver's folder: a file there must not stand in for a module of Python.
+        # Ray lets its workers import from the driver's folder: a file there must not shadow a standard module.
         os.chdir(self._folder.path)
         point, settings = self._point, self._settings
         ray = _joined(settings.ray_address) if settings.ray_address else _started(Path(cluster), point, settings)
         nodes = _nodes(ray)
-        check_room(point, settings, nodes, f"the {_cluster_text(settings.ray_address)}")
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Ray's own handler takes the cluster down in order
+        check_capacity(point, settings, nodes, f"the {_cluster_text(settings.ray_address)}")
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Ray's handler would take seconds to shut the cluster down
         bundle_nodes = self._granted(ray)
         by_number = {node.node: node for node in nodes}
         tasks = {}
-        for rank, place in enumerate(places(point, bundle_nodes)):
-            told = rank_variables(rank, point.processes, place.local_rank, place.local_size)
-            task = self._task(ray, rank, place.bundle).remote(
-                self._command(told, command), here, str(self._folder.launcher_log.resolve())
-            )
+        for rank, place in enumerate(rank_places(point, bundle_nodes)):
+            variables = rank_variables(rank, point.processes, place.local_rank, place.local_size)
+            assignments = (f"{name}={value}" for name, value in variables.items())
+            wrapper = ("env", *assignments, *wrapper_command(self._folder, command))
+            task = self._task(ray, rank, place.bundle).remote(wrapper, here, str(self._folder.launcher_log.resolve()))
             tasks[task] = (rank, by_number[bundle_nodes[place.bundle]])
         code = self._wait(ray, tasks)
         if settings.ray_address:
@@ -95,41 +97,37 @@ class Driver:
         return code
 
     def _granted(self, ray: Any) -> list[str]:
-        """Wait for Ray to set the bundles aside; the node of each."""
+        """Wait until Ray has reserved the bundles; the node of each."""
         from ray.util.placement_group import placement_group, placement_group_table
 
-        asked = bundles(self._point, self._settings)
-        self._group = placement_group(asked, strategy=strategy(self._point, self._settings))
+        requested = bundles(self._point, self._settings)
+        self._group = placement_group(requested, strategy=placement_strategy(self._point, self._settings))
         if not self._group.wait(PATIENCE_S):
-            free, there = (found.get("CPU", 0) for found in (ray.available_resources(), ray.cluster_resources()))
-            wanted = " + ".join(f"{bundle['CPU']:g}" for bundle in asked)
+            free, total = (found.get("CPU", 0) for found in (ray.available_resources(), ray.cluster_resources()))
+            cpus = " + ".join(f"{bundle['CPU']:g}" for bundle in requested)
             raise RunError(
-                f"The {_cluster_text(self._settings.ray_address)} is busy: {free:g} of its {there:g} CPUs are free; "
-                f"the {wanted} that were asked for were not to be had within {duration_text(PATIENCE_S)}.",
+                f"The {_cluster_text(self._settings.ray_address)} is busy: {free:g} of its {total:g} CPUs are free; "
+                f"the requested {cpus} did not become free within {duration_text(PATIENCE_S)}.",
                 next="ray status shows who uses it. Run the same command again when it is free.",
             )
         nodes = placement_group_table(self._group)["bundles_to_node_id"]
-        return [nodes[bundle] for bundle in range(len(asked))]
+        return [nodes[bundle] for bundle in range(len(requested))]
 
     def _task(self, ray: Any, rank: int, bundle: int) -> Any:
-        """The task of one rank, as it is to be scheduled."""
+        """The task of one rank, with its scheduling options."""
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
         where = PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=bundle)
         options: dict[str, Any] = {}
         if self._settings.gpus_per_host:
-            # The bundle holds the host's GPUs; each rank takes its own by local rank, and so has to see them all.
+            # The bundle has the host's GPUs; each rank chooses one by its local rank, so it must see all of them.
             options["runtime_env"] = {"env_vars": {"RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "1"}}
-        return ray.remote(keep).options(
+        return ray.remote(run_wrapper).options(
             num_cpus=roles.cores(self._point, rank), max_retries=0, scheduling_strategy=where, **options
         )
 
-    def _command(self, told: dict[str, str], command: tuple[str, ...]) -> tuple[str, ...]:
-        """A keeper with a rank's place added to whatever environment Ray gives its workers."""
-        return ("env", *(f"{name}={value}" for name, value in told.items()), *keeper_command(self._folder, command))
-
     def _wait(self, ray: Any, tasks: dict[Any, tuple[int, Node]]) -> int:
-        """Wait until every keeper has ended; what the keepers could not say is said here."""
+        """Wait until every wrapper has ended; record the end of ranks whose wrappers could not."""
         pending = list(tasks)
         while pending:
             (done,), pending = ray.wait(pending)
@@ -137,28 +135,28 @@ class Driver:
             try:
                 code = ray.get(done)
             except ray.exceptions.RayError as error:
-                self._lost(rank, node, error)
+                self._record_lost(rank, node, error)
             else:
                 if code and not self._folder.rank_end(rank).exists():
-                    return 1  # its keeper did not even start it: the others would wait for it in vain
+                    return 1  # its wrapper did not start it, and the other ranks would wait forever
         return 0
 
-    def _lost(self, rank: int, node: Node, error: Exception) -> None:
-        """A task that ended with its worker process or with its whole node, and the rank with it: said in its place."""
+    def _record_lost(self, rank: int, node: Node, error: Exception) -> None:
+        """Record the end of a rank whose task ended with its worker process or its node."""
         ended_at_ns = time.monotonic_ns()
         start = self._folder.rank_start(rank)
         host = read_record(start, RankStart).host if start.exists() else node.host
-        what = "the node died" if "NodeDied" in type(error).__name__ else "the Ray worker that kept it died"
-        with lost_file(self._folder).open("a") as file:
+        what = "the node died" if "NodeDied" in type(error).__name__ else "its Ray worker died"
+        with lost_ranks_file(self._folder).open("a") as file:
             file.write(f"Ray lost rank {rank} on {host} (node {node.address}): {what}.\n")
         if not self._folder.rank_end(rank).exists():
-            # Its keeper and the rank were killed by the kernel, with the process that they were tied to.
+            # The kernel killed its wrapper and the rank with their parent.
             end = RankEnd(rank=rank, host=host, code=-signal.SIGKILL, ended_at_ns=ended_at_ns)
             write_record(self._folder.rank_end(rank), end)
 
 
-def keep(command: tuple[str, ...], folder: str, log: str) -> int:
-    """A task of Ray's: runs a keeper to its end. Sent to the workers as it stands, so it imports what it needs."""
+def run_wrapper(command: tuple[str, ...], folder: str, log: str) -> int:
+    """A Ray task that runs a rank wrapper. Ray sends the function to its workers, so it imports what it needs."""
     import os
     import subprocess
 
@@ -174,7 +172,7 @@ def keep(command: tuple[str, ...], folder: str, log: str) -> int:
 
 
 def _started(folder: Path, point: Point, settings: LaunchSettings) -> Any:
-    """Ray, after starting a cluster on this machine that ends with this process and listens on loopback alone."""
+    """Ray, after starting a cluster on this machine that ends with this process and listens on loopback only."""
     (folder / SESSION_FILE).write_text(str(os.getsid(0)))
     token = folder / "token"
     with open(token, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
@@ -182,9 +180,9 @@ def _started(folder: Path, point: Point, settings: LaunchSettings) -> Any:
     tell_libraries(
         {
             **_LOOPBACK,
-            "RAY_AUTH_MODE": "token",  # loopback is shared with everybody on this machine
+            "RAY_AUTH_MODE": "token",  # all users of this machine share its loopback
             "RAY_AUTH_TOKEN_PATH": str(token),
-            "RAY_memory_monitor_refresh_ms": "0",  # a rank is ended by the kernel or not at all, as everywhere else
+            "RAY_memory_monitor_refresh_ms": "0",  # only the kernel kills ranks when memory runs out
         }
     )
     ray = _loaded()
@@ -195,9 +193,9 @@ def _started(folder: Path, point: Point, settings: LaunchSettings) -> Any:
             num_gpus=settings.gpus_per_host,
             object_store_memory=_STORE_BYTES,
             include_dashboard=False,
-            _temp_dir=str(folder / "r"),  # which Ray opens to everybody: the folder above stays ours
+            _temp_dir=str(folder / "r"),  # Ray makes it readable for all; its parent is private
             _node_ip_address="127.0.0.1",
-            **_quietly(),
+            **_QUIET_OPTIONS,
         )
     except (ray.exceptions.RayError, OSError, RuntimeError, ValueError) as error:
         raise RunError(
@@ -214,12 +212,11 @@ def _joined(address: str) -> Any:
         tell_libraries(_LOOPBACK)
     ray = _loaded()
     try:
-        ray.init(address=address, **_quietly())
+        ray.init(address=address, **_QUIET_OPTIONS)
     except (ray.exceptions.RayError, OSError, RuntimeError, ValueError) as error:
         raise RunError(
             f"The {_cluster_text(address)} cannot be joined: {_first_line(error)}",
-            right="A study has to be started on one of the cluster's nodes, with the version of Ray and of Python that "
-            "the cluster runs.",
+            right="A study must run on one of the cluster's nodes, with the versions of Ray and Python of the cluster.",
             next=f"Try: ray status --address={address}",
         ) from error
     return ray
@@ -237,12 +234,8 @@ def _loaded() -> Any:
     return ray
 
 
-def _quietly() -> dict[str, Any]:
-    return {"log_to_driver": False, "logging_level": logging.ERROR}
-
-
 def _is_loopback_cluster(address: str) -> bool:
-    """Whether a cluster listens on loopback alone: Ray would take 127.0.0.1 to mean the machine's own address."""
+    """Whether a cluster listens on loopback only: Ray would replace 127.0.0.1 by the machine's own address."""
     host, _, port = address.rpartition(":")
     if host not in ("127.0.0.1", "localhost") or not port.isdigit():
         return False
@@ -280,5 +273,5 @@ if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
-    # A cluster of our own ends with this process; taking it down in order would take seconds.
+    # A private cluster ends with this process; an orderly shutdown would take seconds.
     os._exit(code)

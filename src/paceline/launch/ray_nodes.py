@@ -1,10 +1,10 @@
-"""The nodes of a Ray cluster, and whether the ranks of a point fit onto them. Pure: nothing here knows Ray.
+"""The nodes of a Ray cluster, and whether the ranks of a point fit on them. Pure: Ray is not imported.
 
     hosts = 2, ranks = 4, spread     STRICT_SPREAD   [2 ranks] [2 ranks]      two nodes, or none
     hosts = 2, ranks = 4, packed     PACK            [2 ranks] [2 ranks]      one node where both fit
-    hosts = 1                        STRICT_PACK     [4 ranks]                one node: these ranks meet on loopback
+    hosts = 1                        STRICT_PACK     [4 ranks]                one node: these ranks use loopback
 
-A bundle is what Ray gives out at once, on one node: here the ranks of one host.
+A bundle is a reservation on one node: here for the ranks of one host.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from paceline.units import counted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One node that is alive."""
+    """One live node."""
 
     node: str
-    """Ray's number of it."""
+    """Ray's id of it."""
     host: str
     address: str
     cpus: int
@@ -34,16 +34,16 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where one rank goes."""
+class RankPlace:
+    """The bundle and local rank of one rank."""
 
     bundle: int
     local_rank: int
     local_size: int
 
 
-def lost_file(folder: RunFolder) -> Path:
-    """Where the driver says which ranks Ray lost, a line each."""
+def lost_ranks_file(folder: RunFolder) -> Path:
+    """The file to which the driver writes a line for every rank that Ray lost."""
     return folder.ranks / "ray-lost"
 
 
@@ -59,59 +59,54 @@ def bundles(point: Point, settings: LaunchSettings) -> list[dict[str, float]]:
     return asked
 
 
-def strategy(point: Point, settings: LaunchSettings) -> str:
-    """How Ray is to lay the bundles over its nodes."""
+def placement_strategy(point: Point, settings: LaunchSettings) -> str:
+    """Ray's strategy for placing bundles on nodes."""
     if point.hosts == 1:
         return "STRICT_PACK"
     return "STRICT_SPREAD" if settings.spread else "PACK"
 
 
-def places(point: Point, nodes: Sequence[str]) -> list[Place]:
-    """Where every rank goes, given the node of each bundle: two bundles may have come to lie on one."""
+def rank_places(point: Point, nodes: Sequence[str]) -> list[RankPlace]:
+    """The place of every rank, given the node of each bundle: two bundles may be on one node."""
     bundle_of = [bundle for bundle, ranks in enumerate(point.ranks_on_hosts) for _ in range(ranks)]
     node_of = [nodes[bundle] for bundle in bundle_of]
     return [
-        Place(bundle=bundle_of[rank], local_rank=node_of[:rank].count(node), local_size=node_of.count(node))
+        RankPlace(bundle=bundle_of[rank], local_rank=node_of[:rank].count(node), local_size=node_of.count(node))
         for rank, node in enumerate(node_of)
     ]
 
 
-def check_room(point: Point, settings: LaunchSettings, nodes: Sequence[Node], cluster: str) -> None:
-    """Raise RequestError where the cluster could never give what a point asks for, even with nothing else on it."""
-    asked, how = bundles(point, settings), strategy(point, settings)
-    if _fits(asked, nodes, apart=how == "STRICT_SPREAD"):
+def check_capacity(point: Point, settings: LaunchSettings, nodes: Sequence[Node], cluster: str) -> None:
+    """Raise RequestError where even the idle cluster is too small for a point."""
+    requested = bundles(point, settings)
+    if _fits(requested, nodes, apart=placement_strategy(point, settings) == "STRICT_SPREAD"):
         return
     what = f"{counted(point.processes, 'rank')} of {counted(point.threads, 'thread')}"
-    needs = _needs(asked[0]) if point.hosts == 1 else f"{counted(len(asked), 'node')} with {_needs(asked[0])} each"
+    each = " and ".join(counted(int(amount), resource) for resource, amount in requested[0].items())
+    needs = f"{each} on one node" if point.hosts == 1 else f"{counted(len(requested), 'node')} with {each} each"
     raise RequestError(
-        f"{what} need {needs}{' on one node' if point.hosts == 1 else ''}, and {cluster} has {_offer(nodes)}.",
-        right="Ray would wait for the rest forever: a node that is not there yet has to be added first.",
-        next="Ask for fewer ranks, threads or hosts (run.ranks, run.threads, run.hosts), or add nodes: "
+        f"{what} need {needs}, and {cluster} has {_offer(nodes)}.",
+        right="Ray would wait forever for the missing resources.",
+        next="Request fewer ranks, threads or hosts (run.ranks, run.threads, run.hosts), or add nodes: "
         "ray start --address=ADDRESS.",
     )
 
 
-def _fits(asked: Sequence[dict[str, float]], nodes: Sequence[Node], *, apart: bool) -> bool:
-    """Whether every bundle can find a node; where several may share one, whether it is not plainly impossible."""
-    gpus = int(asked[0].get("GPU", 0.0))
-    wanted = sorted((int(bundle["CPU"]) for bundle in asked), reverse=True)
-    there = sorted((node.cpus for node in nodes if node.gpus >= gpus), reverse=True)
+def _fits(requested: Sequence[dict[str, float]], nodes: Sequence[Node], *, apart: bool) -> bool:
+    """Whether every bundle fits on a node. Where bundles may share nodes, necessary conditions only."""
+    gpus = int(requested[0].get("GPU", 0.0))
+    wanted = sorted((int(bundle["CPU"]) for bundle in requested), reverse=True)
+    existing = sorted((node.cpus for node in nodes if node.gpus >= gpus), reverse=True)
     if apart:
-        return len(there) >= len(wanted) and all(has >= needs for has, needs in zip(there, wanted, strict=False))
-    enough_gpus = sum(node.gpus for node in nodes) >= gpus * len(asked)
-    return enough_gpus and max(there, default=0) >= wanted[0] and sum(there) >= sum(wanted)
-
-
-def _needs(bundle: dict[str, float]) -> str:
-    """'2 CPUs', '4 CPUs and 1 GPU'."""
-    words = [counted(int(much), kind) for kind, much in bundle.items()]
-    return " and ".join(words)
+        return len(existing) >= len(wanted) and all(has >= needs for has, needs in zip(existing, wanted, strict=False))
+    enough_gpus = sum(node.gpus for node in nodes) >= gpus * len(requested)
+    return enough_gpus and max(existing, default=0) >= wanted[0] and sum(existing) >= sum(wanted)
 
 
 def _offer(nodes: Sequence[Node]) -> str:
-    """'2 nodes: host-1 with 2 CPUs, host-2 with 4 CPUs'; the middle is left out where there are many."""
+    """'2 nodes: host-1 with 2 CPUs, host-2 with 4 CPUs'; shortened where there are many."""
     if not nodes:
-        return "no node that is alive"
+        return "no live node"
     words = [
         f"{node.host} with {counted(node.cpus, 'CPU')}" + (f" and {counted(node.gpus, 'GPU')}" if node.gpus else "")
         for node in nodes

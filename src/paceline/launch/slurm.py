@@ -1,13 +1,13 @@
 """Ranks in a SLURM job, one job per run.
 
-    launcher ── sbatch ──▶ queue ──▶ job.sh on the first host ── srun or mpiexec ──▶ keeper ──▶ rank, on every host
-       │                     │                                                        │
-       ├── scontrol ◀────────┘ every 2 s at most                                      │
-       └── run folder ◀── ranks/*.start, *.pulse, *.json, *.end ◀─────────────────────┘
+    launcher ── sbatch ──▶ queue ──▶ job.sh on the first host ── srun or mpiexec ──▶ wrapper ──▶ rank, on every host
+       │                     │                                                         │
+       ├── scontrol ◀────────┘ every 2 s at most                                       │
+       └── run folder ◀── ranks/*.start, *.pulse, *.json, *.end ◀──────────────────────┘
 
-Ctrl-C cancels the job. A study that is killed, or loses its terminal, leaves it: the next one finds `job.json`
-and takes the job over, whether it waits, runs or has ended. A job that is warned before its end (pre-emption, time
-limit) writes a checkpoint and leaves; the study then submits the next attempt, which resumes.
+Ctrl-C cancels the job. A study that is killed, or loses its terminal, does not: the next one finds `job.json` and
+takes over the job, whether it waits, runs or has ended. A job that is warned before its end (pre-emption, time limit)
+writes a checkpoint and exits; the study then submits the next attempt, which resumes.
 """
 
 from __future__ import annotations
@@ -20,34 +20,33 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from paceline.errors import RankError, RequestError, RunError, StorageError
+from paceline.errors import RankError, RequestError, RunError
 from paceline.launch import left
-from paceline.launch.base import Launcher, Outcome, Placement, Progress, ignore
-from paceline.launch.interrupted import Interrupted
+from paceline.launch.base import Interrupted, Launcher, Listener, Outcome, Placement, Progress, ignore
 from paceline.launch.job_script import JobPlan, check_slurm, slurm_script
-from paceline.launch.kept import KeptRank, keeper_command
-from paceline.launch.lost import lost_hosts
-from paceline.launch.slurm_job import LOOK_S as SLURM_LOOK_S
-from paceline.launch.slurm_job import SlurmJob, found, submitted
-from paceline.launch.slurm_queue import JobView, end_error, never_starts
-from paceline.launch.supervise import LOOK_S, Watch, interruptible, log_tail
-from paceline.records.codec import read_record
+from paceline.launch.kept import WrappedRank, wrapper_command
+from paceline.launch.lost import unreachable_hosts_error
+from paceline.launch.placement import scheduler_placement
+from paceline.launch.slurm_job import POLL_S as SLURM_POLL_S
+from paceline.launch.slurm_job import SlurmJob, job_to_resume, submitted_job
+from paceline.launch.slurm_queue import JobView, end_error, never_starts_error
+from paceline.launch.supervise import POLL_S, Watch, interruptible, log_tail
+from paceline.records.codec import optional_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
-from paceline.records.settings import LaunchSettings
 from paceline.records.study import Point
-from paceline.units import counted
 
-QUEUE_LOOK_S = 5.0
-"""Between two questions about a job that has waited for a while."""
+QUEUE_POLL_S = 5.0
+"""Between two queries about a job that has waited for a while."""
 FRESH_S = 30.0
-"""For so long after its submission a job is asked about more often."""
+"""For so long after its submission the state of a job is queried more often."""
 UNAVAILABLE_S = 300.0
 """How long hosts that are down may keep a job waiting."""
 _EARLY_S = 65.0
-"""SLURM looks at time limits once a minute, and would rather warn too early than too late."""
+"""SLURM checks time limits once a minute, so that its warning may be early by this."""
 STOPPED_S, SILENT_S = 60.0, 8.0
-"""How long SLURM may take to say how a job ended: after ranks that left on notice, and after ranks without a word."""
+"""How long SLURM may take to report the end of a job: after ranks that exited on notice, and after ranks without a
+report."""
 
 
 class SlurmLauncher(Launcher):
@@ -55,26 +54,17 @@ class SlurmLauncher(Launcher):
 
     name = "slurm"
 
-    def __init__(self, command: tuple[str, ...] | None = None, settings: LaunchSettings = LaunchSettings()) -> None:
-        """`command` stands in for the worker, RUN_DIR is appended to it: tests use one without torch."""
-        self._command = command or ()
-        self._settings = settings
-
     def placement(self, point: Point) -> Placement:
-        """SLURM chooses hosts and cores; it gives no core to two ranks."""
-        text = (
-            f"{counted(point.processes, 'rank')} × {counted(point.threads, 'thread')} on {counted(point.hosts, 'host')}"
-        )
-        where = f" of partition {self._settings.partition}" if self._settings.partition else ""
-        return Placement(cores=None, text=f"{text}{where}: SLURM places them", oversubscribed=False)
+        """SLURM chooses hosts and cores."""
+        return scheduler_placement(point, "SLURM", self._settings.partition)
 
     def check(self, point: Point) -> None:
-        """Raise RequestError where there is no SLURM, or where a setting cannot stand in a job script."""
+        """Raise RequestError where there is no SLURM, or where a setting is not allowed in a job script."""
         check_slurm(point, self._settings)
         if shutil.which("sbatch") is None:
             raise RequestError(
-                "There is no sbatch on the path: this machine submits no SLURM jobs.",
-                right="The launcher slurm is used where SLURM's commands are, on a cluster's login host as a rule.",
+                "There is no sbatch on the path: this machine cannot submit SLURM jobs.",
+                right="The launcher slurm runs where SLURM's commands are, usually on the login host of a cluster.",
                 next="Load the site's slurm module, or choose another with --set run.launcher=local.",
             )
 
@@ -83,31 +73,21 @@ class SlurmLauncher(Launcher):
         return slurm_script(point, self._plan(folder, f"paceline-{point.point_id}-{folder.path.name}"))
 
     def pending(self, folder: RunFolder) -> Manifest | None:
-        """What a job was told that an earlier process has left in the queue, running, or done."""
-        try:
-            manifest = read_record(folder.manifest, Manifest) if folder.manifest.exists() else None
-        except StorageError:
-            return None
-        return manifest if manifest is not None and found(folder, manifest) is not None else None
+        """The manifest of a job that an earlier process submitted and that waits, runs, or is done."""
+        manifest = optional_record(folder.manifest, Manifest)
+        return manifest if manifest is not None and job_to_resume(folder, manifest) is not None else None
 
-    def run(
-        self,
-        folder: RunFolder,
-        manifest: Manifest,
-        *,
-        heartbeat_s: float,
-        progress: Callable[[Progress], None] = ignore,
-    ) -> Outcome:
-        """Submit the job or take it over, wait for its ranks, and bring their reports; when this ends, none is left."""
+    def run(self, folder: RunFolder, manifest: Manifest, *, heartbeat_s: float, progress: Listener = ignore) -> Outcome:
+        """Submit the job or take it over, wait for its ranks, and return their reports."""
         with interruptible() as check:
 
             def nap(length_s: float) -> None:
                 check()
                 time.sleep(length_s)
 
-            job = found(folder, manifest) or self._submitted(folder, manifest)
+            job = job_to_resume(folder, manifest) or self._submitted(folder, manifest)
             done = False
-            ranks = [KeptRank(rank, job, folder) for rank in job.program.ranks]
+            ranks = [WrappedRank(rank, job, folder) for rank in job.program.ranks]
             try:
                 _await_start(job, folder, progress, nap)
                 watch = Watch(ranks, folder, heartbeat_s, progress, lambda length_s: _nap(job, length_s, progress, nap))
@@ -118,123 +98,117 @@ class SlurmLauncher(Launcher):
             finally:
                 if not done:
                     job.end()
-            job.settle()
-        started_at_ns, ended_at_ns = left.times_ns(folder, manifest)
-        return Outcome(started_at_ns=started_at_ns, ended_at_ns=ended_at_ns, reports=reports)
+            job.release()
+        return left.outcome(folder, manifest, reports)
 
     def cancel(self, folder: RunFolder) -> None:
-        """End the job that an earlier process left in this folder, if there is one."""
+        """End the job that an earlier process submitted for this folder, if there is one."""
         manifest = self.pending(folder)
-        job = found(folder, manifest) if manifest is not None else None
+        job = job_to_resume(folder, manifest) if manifest is not None else None
         if job is not None:
             job.end()
 
     def _submitted(self, folder: RunFolder, manifest: Manifest) -> SlurmJob:
         name = f"paceline-{manifest.point_id}-{manifest.run}-{manifest.launched_at_ns:x}"
         script = slurm_script(manifest.point, self._plan(folder, name))
-        return submitted(folder, manifest, script, name, self._settings)
+        return submitted_job(folder, manifest, script, name, self._settings)
 
     def _plan(self, folder: RunFolder, name: str) -> JobPlan:
-        asked = self._settings.mpiexec
-        own = Path(sys.executable).parent / asked
-        # What modules bring is found through the path; without them this environment's own comes first.
-        near = not self._settings.modules and os.sep not in asked and os.access(own, os.X_OK)
+        mpiexec = self._settings.mpiexec
+        own = Path(sys.executable).parent / mpiexec
+        # That of a module is found on the path; without modules this environment's own comes first.
+        use_own = not self._settings.modules and os.sep not in mpiexec and os.access(own, os.X_OK)
         return JobPlan(
             name=name,
             folder=folder,
             settings=self._settings,
-            keeper=keeper_command(folder, self._command),
-            mpiexec=str(own) if near else asked,
+            wrapper=wrapper_command(folder, self._command),
+            mpiexec=str(own) if use_own else mpiexec,
         )
 
     def _explained(
         self,
         job: SlurmJob,
-        ranks: list[KeptRank],
+        ranks: list[WrappedRank],
         folder: RunFolder,
         error: RankError,
         nap: Callable[[float], None],
     ) -> RunError | None:
-        """What SLURM did to the job, where that is why its ranks ended; None where they know better."""
-        if left.fell(folder, len(ranks)):
+        """The error for what SLURM did to the job, where that ended its ranks; None where a rank failed by itself."""
+        if left.failed_by_itself(folder, len(ranks)):
             return None
         reports = left.reports(folder, len(ranks))
         step = next((report.steps for report in reports if report.status == "stopped"), None)
         if step is None:
-            job.stop()  # its keepers would wait for what the others have to say
-        view = job.at_its_end(SILENT_S if step is None else STOPPED_S, nap)
+            job.stop()  # its wrappers would wait for the reports of other ranks
+        view = job.final_view(SILENT_S if step is None else STOPPED_S, nap)
         return (
-            _gave_way(view, job.job_id, step)
+            _interruption(view, job.job_id, step)
             or end_error(view, job.job_id, after_step=step, down=job.down_hosts())
-            or self._left(view, job.job_id, step)
+            or self._exit_on_notice(view, job.job_id, step)
             or _never_ran(view, job.job_id, folder)
-            or lost_hosts(ranks, folder, error, sleep=nap)
+            or unreachable_hosts_error(ranks, folder, error, sleep=nap)
         )
 
-    def _left(self, view: JobView, job_id: str, step: int | None) -> RunError | None:
-        """The error for ranks that left on notice: that of their time limit, or any other."""
+    def _exit_on_notice(self, view: JobView, job_id: str, step: int | None) -> RunError | None:
+        """The error for ranks that exited on notice: of their time limit, or for another reason."""
         if step is None:
             return None
         margin_s = self._settings.grace_s + _EARLY_S
         if view.limit_s is not None and view.ran_s is not None and view.ran_s >= view.limit_s - margin_s:
             return end_error(replace(view, state="TIMEOUT"), job_id, after_step=step)
-        return Interrupted(f"SLURM job {job_id} was told to leave, and wrote a checkpoint of step {step}.", step=step)
+        return Interrupted(f"SLURM job {job_id} was told to exit, and wrote a checkpoint of step {step}.", step=step)
 
 
-def _await_start(
-    job: SlurmJob, folder: RunFolder, progress: Callable[[Progress], None], nap: Callable[[float], None]
-) -> None:
+def _await_start(job: SlurmJob, folder: RunFolder, progress: Listener, nap: Callable[[float], None]) -> None:
     """Wait until the job leaves the queue; RunError where it never will."""
-    began, doubted = time.monotonic(), False
+    began, seen_before = time.monotonic(), False
     while not any(folder.rank_start(rank).exists() for rank in job.program.ranks[:1]):
         waited_s = time.monotonic() - began
-        view = job.view(SLURM_LOOK_S if waited_s < FRESH_S else QUEUE_LOOK_S)
+        view = job.view(SLURM_POLL_S if waited_s < FRESH_S else QUEUE_POLL_S)
         if not view.waiting:
             return
-        error = never_starts(view, waited_s, UNAVAILABLE_S)
-        if error is not None and doubted:
+        error = never_starts_error(view, waited_s, UNAVAILABLE_S)
+        if error is not None and seen_before:
             raise error
-        if error is not None:  # seen twice: a controller that has just started may say so of any job
-            doubted = True
-            nap(SLURM_LOOK_S)
+        seen_before = error is not None
+        if error is not None:  # raised if it is seen twice: a controller that has just started reports it for any job
+            nap(SLURM_POLL_S)
             continue
-        doubted = False
         phase = f"queued ({view.reason.replace('_', ' ')})" if view.reason else "queued"
-        progress(Progress(step=0, total_steps=0, phase=phase))  # again and again: none of this time is the run's
-        nap(LOOK_S)
+        progress(Progress(step=0, total_steps=0, phase=phase))  # repeatedly: time in the queue is not the run's
+        nap(POLL_S)
 
 
-def _nap(job: SlurmJob, length_s: float, progress: Callable[[Progress], None], nap: Callable[[float], None]) -> None:
-    """Sleep; while SLURM holds the job still, nobody has to show a sign of life."""
+def _nap(job: SlurmJob, length_s: float, progress: Listener, nap: Callable[[float], None]) -> None:
+    """Sleep, and as long as SLURM suspends the job: no rank makes progress then."""
     nap(length_s)
     if job.view().state in ("SUSPENDED", "STOPPED"):
         progress(Progress(step=0, total_steps=0, phase="suspended"))
         while job.view().state in ("SUSPENDED", "STOPPED"):
-            nap(LOOK_S)
+            nap(POLL_S)
 
 
-def _gave_way(view: JobView, job_id: str, step: int | None) -> Interrupted | None:
-    """The error for a job that had to make room, or that SLURM has put back into its queue."""
-    kept = "" if step is None else f", after it had written a checkpoint of step {step}"
+def _interruption(view: JobView, job_id: str, step: int | None) -> Interrupted | None:
+    """The error for a job that was pre-empted, or that SLURM has requeued."""
+    saved = "" if step is None else f", after it had written a checkpoint of step {step}"
     if view.preempted:
-        return Interrupted(f"SLURM job {job_id} was pre-empted by another job{kept}.", step=step)
+        return Interrupted(f"SLURM job {job_id} was pre-empted by another job{saved}.", step=step)
     if view.restarts or view.waiting:
-        return Interrupted(
-            f"SLURM has requeued job {job_id}, which was cancelled: the next attempt is a job of its own{kept}.",
-            step=step,
-        )
+        what = f"SLURM has requeued job {job_id}, which was cancelled: the next attempt is a new job{saved}."
+        return Interrupted(what, step=step)
     return None
 
 
 def _never_ran(view: JobView, job_id: str, folder: RunFolder) -> RunError | None:
-    """The error for a job that ended before it had started any rank; None where it had."""
+    """The error for a job that ended before any rank had started; None where one had."""
     if any(folder.ranks.glob("rank-*.start")) or not view.over:
         return None
     tail = "\n".join(f"  {line}" for line in log_tail(folder.launcher_log).splitlines())
     reason = f", {view.reason}" if view.reason else ""
-    said = f"The output of the job, {folder.launcher_log}, ends with:\n{tail}"
+    output = f"The output of the job, {folder.launcher_log}, ends with:\n{tail}"
     return RunError(
         f"SLURM job {job_id} ended before any rank had started ({view.state}{reason}, exit code {view.exit_code}).",
-        right=f"Every host has to see {folder.path} and {sys.executable}: a shared file system, as a rule.",
-        next=said if tail else f"It has left no output; its script is {folder.job_script}.",
+        right=f"Every host needs {folder.path} and {sys.executable}, usually on a shared file system.",
+        next=output if tail else f"It has no output; its script is {folder.job_script}.",
     )

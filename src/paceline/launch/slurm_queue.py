@@ -1,10 +1,10 @@
-"""What SLURM says of a job, and what that means.
+"""The state of a SLURM job, and the error for a job that cannot start or was ended.
 
-    scontrol show job   while the controller remembers the job (MinJobAge, five minutes as a rule)
-    sacct               afterwards, where the site keeps accounts
+    scontrol show job   while the controller remembers the job (MinJobAge, usually five minutes)
+    sacct               afterwards, where the site has accounting
 
-Parsing and judging are pure. Asking is one function, which counts a controller that does not answer as no news:
-it may be restarting, and the ranks go on meanwhile.
+Parsing and judging are pure. `ask` runs the commands. A controller that does not answer changes nothing: it may be
+restarting, and the ranks continue.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from datetime import datetime
 
 from paceline.errors import RunError
 from paceline.identity import inherited_environment
-from paceline.launch.job_script import seconds
+from paceline.launch.job_script import time_limit_s
 
 WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 RUNNING = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT"}
 FORGOTTEN = "FORGOTTEN"
-"""Our word for a job that SLURM no longer knows."""
+"""The state of a job that SLURM no longer knows; the name is Paceline's."""
 ANSWER_S = 20.0
 """How long an answer may take."""
 _VARIABLES = ("SLURM_", "SBATCH_", "SRUN_", "SQUEUE_", "SACCT_", "SCANCEL_")
 
-# Reasons for waiting that no waiting ends, unless the request or the cluster is changed.
+# Reasons for which a job waits forever, unless the request or the cluster is changed.
 _NEVER = {
-    "BadConstraints": "no host of the cluster has all that was asked for together",
-    "PartitionConfig": "the partition is not made for so many hosts, cores or so much time",
-    "PartitionNodeLimit": "it asks for more, or fewer, hosts than the partition gives to a job",
-    "PartitionTimeLimit": "it asks for more time than the partition gives to a job",
+    "BadConstraints": "no host of the cluster meets all constraints of the job",
+    "PartitionConfig": "the partition does not allow so many hosts, cores or so much time",
+    "PartitionNodeLimit": "it requests more, or fewer, hosts than the partition allows for a job",
+    "PartitionTimeLimit": "it requests more time than the partition allows for a job",
     "AccountNotAllowed": "the account may not use the partition",
     "InvalidAccount": "there is no such account",
     "InvalidQOS": "there is no such quality of service",
     "QOSNotAllowed": "the account may not use that quality of service",
-    "DependencyNeverSatisfied": "it depends on a job that did not end as it should",
+    "DependencyNeverSatisfied": "it depends on a job that failed",
     "DeadLine": "its deadline cannot be met",
 }
-# Reasons that end when somebody repairs or returns hosts: worth some patience, not all of it.
+# Reasons that end when hosts are repaired or returned: the launcher waits for a limited time.
 _NOT_NOW = ("ReqNodeNotAvail", "Nodes_required_for_job_are_DOWN", "PartitionDown", "PartitionInactive", "NodeDown")
 
 
@@ -51,11 +51,11 @@ class JobView:
 
     state: str
     reason: str = ""
-    """Why it waits, or why it failed, in SLURM's word."""
+    """Why it waits, or why it failed, as SLURM names it."""
     exit_code: int = 0
     exit_signal: int = 0
     restarts: int = 0
-    """How often SLURM itself has started it again."""
+    """How often SLURM itself has restarted it."""
     submitted_at: str | None = None
     """Wall-clock time, ISO 8601, of the cluster."""
     started_at: str | None = None
@@ -63,9 +63,9 @@ class JobView:
     limit_s: float | None = None
     hosts: str = ""
     preempted: bool = False
-    """Whether it had to make room. One that leaves within its time of grace is FAILED to SLURM all the same."""
+    """Whether it was pre-empted. SLURM calls a job FAILED that exits within its grace time."""
     by: str = ""
-    """Number of the user who cancelled it, where accounts are kept."""
+    """Id of the user who cancelled it, where the site has accounting."""
 
     @property
     def waiting(self) -> bool:
@@ -73,20 +73,20 @@ class JobView:
 
     @property
     def over(self) -> bool:
-        """Whether it will not change any more."""
+        """Whether its state is final."""
         return self.state not in WAITING | RUNNING
 
     @property
     def queue_s(self) -> float | None:
-        """From being submitted to being started; None while that is not known."""
+        """From submission to start; None while that is not known."""
         if self.waiting or not self.hosts or self.submitted_at is None or self.started_at is None:
-            return None  # one that is cancelled in the queue has a time of start too
+            return None  # a job that is cancelled in the queue has a start time, but no hosts
         waited = datetime.fromisoformat(self.started_at) - datetime.fromisoformat(self.submitted_at)
         return max(0.0, waited.total_seconds())
 
     @property
     def ran_s(self) -> float | None:
-        """From being started to its end."""
+        """From start to end."""
         if self.started_at is None or self.ended_at is None:
             return None
         return (datetime.fromisoformat(self.ended_at) - datetime.fromisoformat(self.started_at)).total_seconds()
@@ -95,8 +95,8 @@ class JobView:
 def job_view(text: str) -> JobView | None:
     """The view from a line of `scontrol show job --oneliner`; None where it is none.
 
-    Only what stands before the user's own words (a command's path may hold anything) is looked at: of each name the
-    first occurrence, and the job's name is one of ours.
+    The first occurrence of each name counts: values that the user chooses (the path of a command) come later, and
+    Paceline chooses the job's name.
     """
 
     def field(name: str) -> str:
@@ -115,7 +115,7 @@ def job_view(text: str) -> JobView | None:
         submitted_at=_instant(field("SubmitTime")),
         started_at=_instant(field("StartTime")),
         ended_at=_instant(field("EndTime")),
-        limit_s=seconds(field("TimeLimit")),
+        limit_s=time_limit_s(field("TimeLimit")),
         hosts=field("NodeList").replace("(null)", ""),
         preempted=field("JobState") == "PREEMPTED" or _instant(field("PreemptTime")) is not None,
     )
@@ -124,8 +124,8 @@ def job_view(text: str) -> JobView | None:
 ACCOUNT_FIELDS = "State,ExitCode,Submit,Start,End,NodeList"
 
 
-def accounted_view(text: str) -> JobView | None:
-    """The view from what sacct prints for ACCOUNT_FIELDS with --parsable2; None where it knows no such job."""
+def accounting_view(text: str) -> JobView | None:
+    """The view from the output of sacct for ACCOUNT_FIELDS with --parsable2; None where it does not know the job."""
     parts = text.strip().splitlines()[-1].split("|") if text.strip() else []
     if len(parts) != 6:
         return None
@@ -144,8 +144,8 @@ def accounted_view(text: str) -> JobView | None:
     )
 
 
-def never_starts(view: JobView, waited_s: float, patience_s: float) -> RunError | None:
-    """The error for a job that waits for what will not come; None where waiting may help."""
+def never_starts_error(view: JobView, waited_s: float, patience_s: float) -> RunError | None:
+    """The error for a job that will never start; None where waiting may help."""
     if not view.waiting:
         return None
     why = _NEVER.get(view.reason)
@@ -156,23 +156,23 @@ def never_starts(view: JobView, waited_s: float, patience_s: float) -> RunError 
         why = f"the hosts that it needs have been unavailable for {waited_s:.0f} s"
     return RunError(
         f"SLURM would never start this job: {why} ({view.reason.replace('_', ' ')}). It was cancelled.",
-        right="A job asks for run.hosts hosts, run.ranks tasks and run.threads cores each, and for what [launch] says.",
-        next="`sinfo --long` shows what there is, --dry-run what is asked for.",
+        right="A job requests run.hosts hosts, run.ranks tasks of run.threads cores, and the settings of [launch].",
+        next="`sinfo --long` shows the cluster, --dry-run the request.",
     )
 
 
 def down_hosts(text: str) -> tuple[str, ...]:
-    """The hosts that do not answer, from lines of `sinfo --Node --format="%N %T"`: down, or with a star."""
+    """The unreachable hosts from lines of `sinfo --Node --format="%N %T"`: down, or marked by a star."""
     lines = dict.fromkeys(line.strip() for line in text.splitlines())
     pairs = [line.split() for line in lines if len(line.split()) == 2]
     return tuple(dict.fromkeys(host for host, state in pairs if state.endswith("*") or state.startswith("down")))
 
 
 def end_error(view: JobView, job_id: str, *, after_step: int | None, down: Sequence[str] = ()) -> RunError | None:
-    """The error for a job that was ended from outside; None where it ended by itself: its ranks know better why."""
+    """The error for a job that was ended from outside; None where it ended by itself."""
     job, where = f"SLURM job {job_id}", f" on {view.hosts}" if view.hosts else ""
-    kept = "" if after_step is None else f" A checkpoint of step {after_step} is kept."
-    again = f"The same command takes the study up again.{kept}"
+    saved = "" if after_step is None else f" A checkpoint of step {after_step} was saved."
+    again = f"The same command continues the study.{saved}"
     match view.state:
         case "CANCELLED" | "REVOKED":
             by = f" by user {view.by}" if view.by else ""
@@ -182,20 +182,20 @@ def end_error(view: JobView, job_id: str, *, after_step: int | None, down: Seque
             return RunError(
                 f"{job} reached its time limit{limit} before the run was done.",
                 right="Raise launch.time_limit. With launch.grace_s the ranks write a checkpoint before the end, with "
-                "train.checkpoint_every also in between, and a later attempt resumes from it.",
+                "train.checkpoint_every also in between; a later attempt resumes from it.",
                 next=again,
             )
         case "NODE_FAIL" | "BOOT_FAIL":
             lost = f"lost {', '.join(down)}, of its hosts {view.hosts}" if down else f"lost a host{where}"
             return RunError(
                 f"{job} {lost}: SLURM calls it {view.state}.",
-                right=f"`sinfo --Node --long --nodes={view.hosts or 'HOST'}` shows what became of them.",
+                right=f"`sinfo --Node --long --nodes={view.hosts or 'HOST'}` shows their state.",
                 next=again,
             )
         case "OUT_OF_MEMORY":
             return RunError(
-                f"{job} used more memory than SLURM had given it{where}, and was killed for it.",
-                right='Ask for more, directives = ["--mem-per-cpu=4G"] under [launch], or for fewer ranks per host.',
+                f"{job} used more memory than SLURM had allocated to it{where}, and was killed.",
+                right='Request more, directives = ["--mem-per-cpu=4G"] under [launch], or fewer ranks per host.',
                 next=again,
             )
     return None
@@ -210,12 +210,12 @@ def _instant(text: str) -> str | None:
 
 
 def ask(command: Sequence[str], defaults: Collection[str] = ()) -> subprocess.CompletedProcess[str]:
-    """Run one of SLURM's commands; one that does not answer in time, or is not there, has failed.
+    """Run a SLURM command; one that does not answer in time, or does not exist, has failed.
 
-    Without what an enclosing job, or a user's habits, say in the environment: it would change what these commands do,
-    and override what stands in a job script. `defaults` may stay.
+    SLURM variables of an enclosing job, or of the user, are removed from its environment except `defaults`: they would
+    change the command, and override directives of a job script.
     """
-    kept = {
+    environment = {
         name: value
         for name, value in inherited_environment().items()
         if not name.startswith(_VARIABLES) or name in ("SLURM_CONF", *defaults)
@@ -223,7 +223,7 @@ def ask(command: Sequence[str], defaults: Collection[str] = ()) -> subprocess.Co
     try:
         return subprocess.run(
             command,
-            env=kept | {"SLURM_TIME_FORMAT": "standard", "LC_ALL": "C.UTF-8"},
+            env=environment | {"SLURM_TIME_FORMAT": "standard", "LC_ALL": "C.UTF-8"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -242,7 +242,7 @@ Ask = Callable[[Sequence[str]], subprocess.CompletedProcess[str]]
 
 
 class Queue:
-    """One job in the queue; the controller is asked no more often than every `every_s`."""
+    """One job in the queue; the controller is queried at most every `every_s`."""
 
     def __init__(self, job_id: str, *, ask: Ask = ask, clock: Callable[[], float] = time.monotonic) -> None:
         self.job_id = job_id
@@ -252,26 +252,26 @@ class Queue:
         self._asked_at: float | None = None
 
     def view(self, every_s: float) -> JobView:
-        """The job as it was seen at most `every_s` ago."""
+        """The state of the job, at most `every_s` old."""
         now = self._clock()
         if not self._view.over and (self._asked_at is None or now - self._asked_at >= every_s):
             self._asked_at = now
-            self._view = self._asked() or self._view
+            self._view = self._current() or self._view
         return self._view
 
-    def _asked(self) -> JobView | None:
-        """What SLURM says now; None where it says nothing."""
-        said = self._ask(("scontrol", "show", "job", "--oneliner", self.job_id))
-        if said.returncode == 0:
-            return job_view(said.stdout)
-        if "Invalid job id" not in said.stderr:
+    def _current(self) -> JobView | None:
+        """The current state from SLURM; None where it does not answer."""
+        shown = self._ask(("scontrol", "show", "job", "--oneliner", self.job_id))
+        if shown.returncode == 0:
+            return job_view(shown.stdout)
+        if "Invalid job id" not in shown.stderr:
             return None
         fields = f"--format={ACCOUNT_FIELDS}"
-        kept = self._ask(("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={self.job_id}", fields))
-        return (accounted_view(kept.stdout) if kept.returncode == 0 else None) or JobView(state=FORGOTTEN)
+        account = self._ask(("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={self.job_id}", fields))
+        return (accounting_view(account.stdout) if account.returncode == 0 else None) or JobView(state=FORGOTTEN)
 
 
 def job_named(name: str, ask: Ask = ask) -> str | None:
-    """The number of the job of that name, should it wait or run; None where there is none."""
-    said = ask(("squeue", "--noheader", f"--name={name}", "--format=%i"))
-    return said.stdout.split()[0] if said.returncode == 0 and said.stdout.split() else None
+    """The id of the waiting or running job of that name; None where there is none."""
+    answer = ask(("squeue", "--noheader", f"--name={name}", "--format=%i"))
+    return answer.stdout.split()[0] if answer.returncode == 0 and answer.stdout.split() else None

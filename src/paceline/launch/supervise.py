@@ -1,12 +1,12 @@
-"""Watch ranks until all are done, or say which of them failed or hangs; and end them.
+"""Watch ranks until all are done, name the one that failed or hangs, and end them.
 
-    look at every rank ──▶ a bad end?        wait a moment for what the others say ──▶ RankError
-          ▲                all done?         ──▶ their reports
-          │                nobody moves?     ──▶ RankError
+    poll every rank ──▶ one failed?      wait a moment for the reports of the others ──▶ RankError
+          ▲             all done?        ──▶ their reports
+          │             no progress?     ──▶ RankError
           └── nap ◀── progress of the slowest
 
-Knows nothing of how ranks were started: a launcher brings them as `LiveRank`, and the clock and the nap
-with them. A look costs one small file read per rank, five times a second.
+Independent of how ranks were started: a launcher passes them as `LiveRank`, with the clock and the nap. A poll costs
+one small file read per rank, five times a second.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from paceline.errors import RankError, StorageError
+from paceline.errors import RankError
 from paceline.launch.base import Progress
-from paceline.launch.blame import Sight, awaited_rank, failure, first_cause, hang
+from paceline.launch.blame import RankView, awaited_rank, failure_error, first_cause, hang_error
 from paceline.launch.child import LOG_HEADER
-from paceline.records.codec import read_record
+from paceline.records.codec import optional_record
 from paceline.records.folder import RunFolder
 from paceline.records.pulse import Pulse, pulse
 from paceline.records.run import Manifest, RankReport
 from paceline.records.study import Point
 
-LOOK_S = 0.2
-"""Between two looks, while nothing ends: each costs the ranks' cores a little."""
+POLL_S = 0.2
+"""Between two polls while no rank ends: each takes a little time from the ranks' cores."""
 GRACE_S = 0.3
-"""How long the others may take to report after a first bad end."""
+"""How long the other ranks may take to report after the first failure."""
 BLAME_GRACE_S = 1.0
-"""The same while all who failed blame a peer: the cause may still be writing its report."""
+"""How long they may take while all failed ranks blame a peer: the cause may still be writing its report."""
 TERMINATE_S = 1.0
 """Between SIGTERM and SIGKILL."""
 KILL_S = 3.0
@@ -45,7 +45,7 @@ _LOG_LINES, _LOG_WIDTH, _LOG_BYTES = 12, 200, 16_384
 
 
 class LiveRank(Protocol):
-    """What supervision needs of a rank, whoever started it."""
+    """What supervision needs of a rank, whichever program started it."""
 
     @property
     def number(self) -> int: ...
@@ -53,66 +53,66 @@ class LiveRank(Protocol):
     def host(self) -> str: ...
     @property
     def ended_at_ns(self) -> int | None:
-        """Instant at which `poll` first saw that it had ended."""
+        """Instant at which `poll` first found that it had ended."""
         ...
 
     def poll(self) -> int | None:
-        """Its exit code, minus the signal's number where one killed it; None while it runs."""
+        """Its exit code, negative for a signal; None while it runs."""
         ...
 
     def state(self) -> str | None:
-        """What the operating system says of the running process, in psutil's words."""
+        """The operating system's state of the running process, in psutil's words."""
         ...
 
     def send(self, number: int) -> None:
-        """Send a signal to it and to all that it started; nothing happens where it has ended."""
+        """Send a signal to it and to all processes that it started; nothing happens where it has ended."""
         ...
 
 
 @dataclass(slots=True)
 class Watch:
-    """One supervision: the ranks, the folder they write to, and what was seen last."""
+    """Supervises the ranks of one run."""
 
     ranks: Sequence[LiveRank]
     folder: RunFolder
     heartbeat_s: float
     progress: Callable[[Progress], None]
     nap: Callable[[float], None]
-    """Sleeps, wakes early when a rank ends; raises KeyboardInterrupt when asked to stop."""
+    """Sleeps, may wake early when a rank ends; raises KeyboardInterrupt after Ctrl-C."""
     clock: Callable[[], float] = time.monotonic
     _point: Point | None = None
-    """What the manifest says of the ranks' roles; all train where it cannot be read."""
+    """From the manifest, for the ranks' roles; all train where it cannot be read."""
     _pulses: dict[int, Pulse | None] = field(default_factory=dict)
     _reports: dict[int, RankReport] = field(default_factory=dict)
-    """Written once, whole: read once."""
+    """Read once: each is written once, atomically."""
     _shown: Progress | None = None
     _silence_s: float = 0.0
-    _looked_at: float | None = None
+    _polled_at: float | None = None
 
     def __post_init__(self) -> None:
-        with contextlib.suppress(StorageError):
-            self._point = read_record(self.folder.manifest, Manifest).point
+        manifest = optional_record(self.folder.manifest, Manifest)
+        self._point = manifest.point if manifest else None
 
     def until_done(self) -> tuple[RankReport, ...]:
         """The reports of all ranks, in order; RankError for the one that failed or hangs."""
         while True:
-            sights = self._look()
-            if any(s.failed for s in sights):
+            views = self._poll()
+            if any(view.failed for view in views):
                 raise self._failure()
-            if all(s.done for s in sights):
-                return tuple(s.report for s in sights if s.report is not None)
-            self._listen(sights)
+            if all(view.done for view in views):
+                return tuple(view.report for view in views if view.report is not None)
+            self._check_progress(views)
             self._show_progress()
-            self.nap(LOOK_S)
+            self.nap(POLL_S)
 
-    def _look(self) -> list[Sight]:
-        """Every rank as it is now."""
+    def _poll(self) -> list[RankView]:
+        """The current state of every rank."""
         return [
-            Sight(
+            RankView(
                 rank=rank.number,
                 host=rank.host,
                 log=self.folder.rank_log(rank.number),
-                code=rank.poll(),  # before the report is looked for: it is written before the end
+                code=rank.poll(),  # before the report is read: a rank writes it before it ends
                 ended_at_ns=rank.ended_at_ns,
                 pulse=pulse(self.folder.rank_pulse(rank.number)),
                 report=self._report(rank.number),
@@ -122,28 +122,25 @@ class Watch:
         ]
 
     def _report(self, rank: int) -> RankReport | None:
-        """What a rank said about its end; None where it has said nothing that can be read."""
-        path = self.folder.rank_report(rank)
-        if rank not in self._reports and path.exists():
-            with contextlib.suppress(StorageError):
-                self._reports[rank] = read_record(path, RankReport)
+        """The final report of a rank; None where there is none that can be read."""
+        if rank not in self._reports and (report := optional_record(self.folder.rank_report(rank), RankReport)):
+            self._reports[rank] = report
         return self._reports.get(rank)
 
     def _failure(self) -> RankError:
-        """Names the first cause, after giving the others a moment to report."""
+        """The error that names the first cause, after a moment in which other ranks can report."""
         began = self.clock()
         while True:
-            sights = self._look()
-            cause, waited_s = first_cause(sights), self.clock() - began
-            if all(s.code is not None for s in sights):
+            views = self._poll()
+            cause, waited_s = first_cause(views), self.clock() - began
+            grace_s = BLAME_GRACE_S if cause.blames_a_peer else GRACE_S
+            if waited_s >= grace_s or all(view.code is not None for view in views):
                 break
-            if waited_s >= (BLAME_GRACE_S if cause.blames_a_peer else GRACE_S):
-                break
-            self.nap(LOOK_S)
-        return failure(cause, len(self.ranks), log_tail(cause.log))
+            self.nap(POLL_S)
+        return failure_error(cause, len(self.ranks), log_tail(cause.log))
 
     def _show_progress(self) -> None:
-        """Tell the listener where the slowest rank is, when that has changed. Servers take no steps of their own."""
+        """Pass the position of the slowest rank to the listener when it has changed. Servers take no steps."""
         training = [p for number, p in self._pulses.items() if self._trains(number)]
         known = [p for p in training if p is not None]
         slowest = min(known, key=lambda p: p.step, default=None)
@@ -158,28 +155,28 @@ class Watch:
     def _trains(self, number: int) -> bool:
         return self._point is None or self._point.role(number) == "rank"
 
-    def _listen(self, sights: Sequence[Sight]) -> None:
-        """Count the time in which no pulse changes; raise when it has been too long."""
-        now, before = self.clock(), self._looked_at
-        self._looked_at = now
-        pulses = {s.rank: s.pulse for s in sights}
+    def _check_progress(self, views: Sequence[RankView]) -> None:
+        """Add up the time in which no pulse changes; raise RankError when it is too long."""
+        now, before = self.clock(), self._polled_at
+        self._polled_at = now
+        pulses = {view.rank: view.pulse for view in views}
         if pulses != self._pulses or before is None:
             self._pulses, self._silence_s = pulses, 0.0
             return
-        # A long gap between two looks is the launcher's own (suspended, or starved of its core),
-        # and then the ranks may have stood still for the same reason.
-        self._silence_s += min(now - before, 10 * LOOK_S)
-        patient = any(s.phase in ("startup", "checkpoint") for s in sights if s.code is None)
-        if self._silence_s >= self.heartbeat_s * (10 if patient else 1):
-            raise self._hang(sights)
+        # In a long gap between two polls the launcher itself did not run (suspended, or without a core),
+        # and the ranks may have stopped for the same reason.
+        self._silence_s += min(now - before, 10 * POLL_S)
+        slow_phase = any(view.phase in ("startup", "checkpoint") for view in views if view.code is None)
+        if self._silence_s >= self.heartbeat_s * (10 if slow_phase else 1):
+            raise self._hang(views)
 
-    def _hang(self, sights: Sequence[Sight]) -> RankError:
-        """Names the rank that the others wait for."""
+    def _hang(self, views: Sequence[RankView]) -> RankError:
+        """The error that names the rank that the others wait for."""
         states = {rank.number: rank.state() for rank in self.ranks}
-        cause = awaited_rank([replace(s, state=states[s.rank]) for s in sights])
-        return hang(
+        cause = awaited_rank([replace(view, state=states[view.rank]) for view in views])
+        return hang_error(
             cause,
-            sights,
+            views,
             silence_s=self._silence_s,
             heartbeat_s=self.heartbeat_s,
             log_tail=log_tail(cause.log),
@@ -194,46 +191,46 @@ def end_ranks(
     terminate_s: float = TERMINATE_S,
     kill_s: float = KILL_S,
 ) -> None:
-    """End every rank that still runs and all that it started: asked first, killed after `terminate_s`."""
+    """End every rank that still runs, with its children: SIGTERM first, SIGKILL after `terminate_s`."""
     for number, patience_s in ((signal.SIGTERM, terminate_s), (signal.SIGKILL, kill_s)):
         running = [rank for rank in ranks if rank.poll() is None]
         for rank in running:
             rank.send(number)
-            rank.send(signal.SIGCONT)  # a stopped process takes no other signal before it goes on
+            rank.send(signal.SIGCONT)  # a stopped process handles no other signal before it continues
         began = clock()
         while running and clock() - began < patience_s:
-            nap(LOOK_S)
+            nap(POLL_S)
             running = [rank for rank in running if rank.poll() is None]
         if not running:
             return
     raise RankError(
         f"Rank {running[0].number} on {running[0].host} does not end, not even by SIGKILL.",
-        right="It waits in the kernel, for a disk or a network file system as a rule, and ends when that answers.",
-        next="Look at that file system before starting again.",
+        right="It waits in the kernel, usually for a disk or a network file system, and ends when that answers.",
+        next="Check that file system before starting again.",
     )
 
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[Callable[[], None]]:
-    """Ctrl-C and SIGTERM, noted instead of raised; the function that it yields raises KeyboardInterrupt.
+    """Defer Ctrl-C and SIGTERM: the function that it yields raises KeyboardInterrupt after one of them.
 
-    So an interruption can fall neither between starting a rank and knowing of it, nor into the ending of
-    the others. One that came too late to be seen by then is raised at the end. Signals that were ignored
-    stay ignored. Outside the main thread Python lets nobody handle signals, and nothing is changed.
+    So an interruption can come neither between starting a rank and recording it, nor while the others are ended.
+    A late one is raised at the end of the block. Ignored signals stay ignored. Outside the main thread Python allows no
+    signal handlers, and nothing is changed.
     """
-    noted: list[int] = []
+    received: list[int] = []
     before = {}
 
     def check() -> None:
-        if noted:
-            noted.clear()
+        if received:
+            received.clear()
             raise KeyboardInterrupt
 
     try:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 if signal.getsignal(number) not in (signal.SIG_IGN, None):
-                    before[number] = signal.signal(number, lambda number, frame: noted.append(number))
+                    before[number] = signal.signal(number, lambda number, frame: received.append(number))
         yield check
     finally:
         for number, handler in before.items():
@@ -242,7 +239,7 @@ def interruptible() -> Iterator[Callable[[], None]]:
 
 
 def log_tail(log: Path) -> str:
-    """The last lines of a rank's log in this attempt; of a crash in native code, the first lines about it."""
+    """The last lines of a rank's log in this attempt; after a crash in native code, its first lines."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_BYTES))

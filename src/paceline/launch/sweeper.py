@@ -1,7 +1,7 @@
-"""Clears up after a program that may be killed at any moment: python -m paceline.launch.sweeper FOLDER
+"""Cleans up after a launcher that may be killed at any moment: python -m paceline.launch.sweeper FOLDER
 
-Waits until its standard input closes, which is when its launcher says so or is gone, then ends whatever is left of
-the session that FOLDER/session names, and removes FOLDER. It is in a session of its own.
+Waits until its standard input closes, at the end of the launcher, however that ends. Then it kills all processes of
+the session that FOLDER/session names, and removes FOLDER. It runs in a session of its own.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ WITHIN_S = 10.0
 
 
 def main() -> int:
-    """Wait for the end, then clear up; 1 where something could not be removed."""
+    """Wait for the end, then clean up; 1 where something could not be removed."""
     folder = Path(sys.argv[1])
     while os.read(0, 1):
         pass
     deadline = time.monotonic() + WITHIN_S
     while time.monotonic() < deadline:
         if end_session(_leader(folder / SESSION_FILE)):
-            time.sleep(0.05)  # dying takes a moment
+            time.sleep(0.05)  # until the kernel has ended them
             continue
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
@@ -37,7 +37,7 @@ def main() -> int:
 
 
 def end_session(leader: int | None) -> int:
-    """Kill all processes of a session, whatever groups they have made; how many there were."""
+    """Kill all processes of a session, in all its process groups; how many there were."""
     members = [process.pid for process in psutil.process_iter() if leader is not None and _session(process) == leader]
     for pid in members:
         with contextlib.suppress(OSError):
@@ -52,7 +52,7 @@ def _leader(file: Path) -> int | None:
 
 
 def _session(process: psutil.Process) -> int | None:
-    """The session of a process that runs; None of one that has ended but is not reaped."""
+    """The session of a running process; None for one that has ended, reaped or not."""
     try:
         return None if process.status() == psutil.STATUS_ZOMBIE else os.getsid(process.pid)
     except (psutil.Error, OSError):

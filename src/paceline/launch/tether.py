@@ -1,14 +1,14 @@
-"""A program of someone else's that must not outlive us.
+"""Parent watchdog: runs a program of others that must not outlive the launcher.
 
-    python -m paceline.launch.tether - FOLDER COMMAND...        ends it when standard input ends
-    python -m paceline.launch.tether PARENT_PID COMMAND...      becomes it, tied to its parent by the kernel
+    python -m paceline.launch.tether - FOLDER COMMAND...        ends COMMAND when standard input ends
+    python -m paceline.launch.tether PARENT_PID COMMAND...      becomes COMMAND; the kernel ends it with its parent
 
-    launcher ══ a pipe, never written to ═════════▶ tether - ──▶ mpiexec, torchrun
-             ══ tether PID = agent (ssh) ══════════▶ tether - ──▶ the same, on another host
+    launcher ══ a pipe, never written to ═════════▶ watchdog - ──▶ mpiexec, torchrun
+             ══ watchdog PID = agent (ssh) ════════▶ watchdog - ──▶ mpiexec, torchrun on another host
 
-mpiexec and torchrun do not end when the process that started them is killed. The first form does: its standard input
-ends with the launcher, or with the agent between them. Then the program is asked to end, so that it removes its
-own files, and is killed if it does not. Should the tether be killed as well, the kernel ends the program.
+mpiexec and torchrun do not end when the process that started them is killed. The standard input of the first form ends
+with the launcher, or with the agent between them. Then the program gets SIGTERM, so that it removes its own files, and
+SIGKILL if it does not end. If the watchdog is killed too, the kernel ends the program.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ import subprocess
 import sys
 import time
 
-from paceline.guard import tie
+from paceline.guard import end_with_parent
 
 TERMINATE_S = 2.0
 """Between SIGTERM and SIGKILL."""
 
 
 def main() -> int:
-    """The program's exit code; 127 where there is none such, as a shell would."""
+    """The program's exit code; 127 where it does not exist, as in a shell."""
     parent, *command = sys.argv[1:]
     try:
         if parent == "-":
-            return _lead(*command)
-        tie(int(parent))
+            return _run(*command)
+        end_with_parent(int(parent))
         os.execvp(command[0], command)
     except OSError as error:
         sys.stderr.write(f"{error.filename or command[0]}: {error.strerror}\n")
         return 127
 
 
-def _lead(folder: str, *command: str) -> int:
-    """Run it until it or standard input ends."""
-    with contextlib.suppress(OSError):  # a folder that this host does not have
+def _run(folder: str, *command: str) -> int:
+    """Run the program until it or standard input ends."""
+    with contextlib.suppress(OSError):  # this host may not have the folder
         os.chdir(folder)
     me = os.getpid()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, _leave_to_the_program)
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=lambda: tie(me))
+        signal.signal(number, _do_nothing)
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=lambda: end_with_parent(me))
     ended = os.pidfd_open(process.pid)
     while ended not in select.select([ended, 0], [], [])[0]:
         if not os.read(0, 4096):
@@ -57,12 +57,12 @@ def _lead(folder: str, *command: str) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _leave_to_the_program(number: int, frame: object) -> None:
-    """A signal to the process group has reached the program too: this process ends after it."""
+def _do_nothing(number: int, frame: object) -> None:
+    """The program gets signals to the process group too; the watchdog ends after it."""
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ask the program and all in its group to end; kill what is left."""
+    """Terminate the process group, and kill it after TERMINATE_S."""
     os.killpg(0, signal.SIGTERM)
     began = time.monotonic()
     while process.poll() is None and time.monotonic() - began < TERMINATE_S:

@@ -1,6 +1,6 @@
 """python -m paceline.probe [--out DIR] train.py --its --arguments: run a script on this rank, and record it.
 
-Whatever has started the ranks (torchrun, srun, mpiexec, a shell) runs this instead of the script:
+The program that starts the ranks (torchrun, srun, mpiexec, a shell) runs this instead of the script:
 
     torchrun --nproc-per-node 2 -m paceline.probe train.py --epochs 3
 """
@@ -21,8 +21,8 @@ USAGE = """\
 Usage: python -m paceline.probe [--out DIR] SCRIPT [ARGUMENTS...]
        python -m paceline.probe [--out DIR] -m MODULE [ARGUMENTS...]
 
-Runs a PyTorch script unchanged, as one rank of however many, and records what it does: its steps, its
-messages, and where the time goes. Started by torchrun, srun, mpiexec or by hand, instead of the script:
+Runs a PyTorch script unchanged, as one rank of any number, and records its steps, its messages, and where
+the time goes. Start it with torchrun, srun, mpiexec or by hand, instead of the script:
 
     torchrun --nproc-per-node 2 -m paceline.probe train.py --epochs 3
     srun python -m paceline.probe --out runs/first train.py
@@ -34,7 +34,7 @@ messages, and where the time goes. Started by torchrun, srun, mpiexec or by hand
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the command line asks for."""
+    """The parsed command line."""
 
     script: Path | str
     """A file, or the name of a module."""
@@ -43,7 +43,7 @@ class Request:
 
 
 def parsed(words: list[str]) -> Request | None:
-    """The request in a command line; None where it asks for help."""
+    """The parsed command line; None for --help."""
     out, rest = None, list(words)
     while rest:
         word = rest.pop(0)
@@ -73,7 +73,7 @@ def parsed(words: list[str]) -> Request | None:
 
 
 def main(words: list[str], started_at_ns: int) -> int:
-    """Run what was asked for to its end; the script's exit code, 2 where the request was wrong."""
+    """Run the requested script; its exit code, 2 where the request was wrong."""
     try:
         request = parsed(words)
         if request is None:
@@ -86,20 +86,20 @@ def main(words: list[str], started_at_ns: int) -> int:
 
 
 def _run(request: Request, started_at_ns: int) -> int:
-    from paceline.probe.attached import Attached
-    from paceline.probe.script import watched_run
+    from paceline.probe.attached import ExternalRank
+    from paceline.probe.script import run_watched
     from paceline.records.codec import write_record
 
     identity = this_rank()
-    attached = Attached(request.script, request.out, identity)
-    outcome = watched_run(
+    attached = ExternalRank(request.script, request.out, identity)
+    outcome = run_watched(
         request.script, request.arguments, attached.recorder, identity, started_at_ns, attached.joined
     )
     try:
         folder = attached.end()
         write_record(folder.rank_script(outcome.rank), outcome)
     except PacelineError as error:
-        # The script has ended as it did; that its record is not whole does not change that.
+        # An incomplete record does not change the exit code of the script.
         sys.stderr.write(f"paceline: {error}\n")
         return outcome.exit_code
     if outcome.rank == 0:
@@ -112,7 +112,7 @@ def _run(request: Request, started_at_ns: int) -> int:
 if __name__ == "__main__":
     code = main(sys.argv[1:], time.monotonic_ns())
     if code == 130:
-        # As the interpreter ends when nobody has caught Ctrl-C: by the signal, so that a shell stops, too.
+        # As the interpreter after an uncaught Ctrl-C: end by the signal, so that a shell stops too.
         sys.stdout.flush()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)

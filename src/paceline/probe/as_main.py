@@ -1,4 +1,4 @@
-"""A script as `__main__`: what `python train.py` and `python -m package.module` do, in a process that runs already."""
+"""Runs a script as `__main__`, as `python train.py` and `python -m package.module` do, in the current process."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from typing import Any
 from paceline.errors import RequestError
 
 INTERRUPTED = 130
-_OURS = str(Path(__file__).parent) + os.sep
+_PROBE = str(Path(__file__).parent) + os.sep
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class ScriptExit:
     """How a script ended."""
 
     exit_code: int
-    """As a shell sees it."""
+    """As in a shell."""
     error: str | None = None
     traceback: str | None = None
 
 
-def prepared(script: Path | str, arguments: Sequence[str]) -> tuple[CodeType, ModuleType]:
-    """The code of a file, or of a module by its name, and an empty `__main__` for it; sets sys.argv and sys.path."""
+def prepared_script(script: Path | str, arguments: Sequence[str]) -> tuple[CodeType, ModuleType]:
+    """The code of a file, or of a module by name, and an empty `__main__` for it; sets sys.argv and sys.path."""
     return _file(script, arguments) if isinstance(script, Path) else _module(script, arguments)
 
 
-def run_as_main(code: CodeType, main: ModuleType) -> Ending:
-    """Run code to its end, however it ends. `__main__` stays what it is then: threads and exit handlers may need it."""
+def run_as_main(code: CodeType, main: ModuleType) -> ScriptExit:
+    """Run code until it ends, in any way. `__main__` is not restored: threads and exit handlers may need it."""
     sys.modules["__main__"] = main
     try:
         exec(code, vars(main))
     except SystemExit as asked:
-        return _asked(asked.code)
+        return _exit(asked.code)
     except KeyboardInterrupt as error:
-        return Ending(INTERRUPTED, "KeyboardInterrupt", _shown(error))
-    except BaseException as error:  # noqa: BLE001 - whatever a script raises ends it, and nothing else
-        return Ending(1, f"{type(error).__name__}: {error}", _shown(error))
-    return Ending(0)
+        return ScriptExit(INTERRUPTED, "KeyboardInterrupt", _printed_traceback(error))
+    except BaseException as error:  # noqa: BLE001 - any exception of a script ends the script, not the probe
+        return ScriptExit(1, f"{type(error).__name__}: {error}", _printed_traceback(error))
+    return ScriptExit(0)
 
 
 def _file(script: Path, arguments: Sequence[str]) -> tuple[CodeType, ModuleType]:
@@ -64,7 +64,7 @@ def _file(script: Path, arguments: Sequence[str]) -> tuple[CodeType, ModuleType]
     main.__file__ = str(path)
     main.__loader__ = importlib.machinery.SourceFileLoader("__main__", str(path))
     sys.argv = [str(script), *arguments]
-    if not sys.flags.safe_path:  # the first entry is that of how this process was started
+    if not sys.flags.safe_path:  # the first entry comes from how this process was started
         sys.path[0] = str(path.parent)
     return _compiled(source, path), main
 
@@ -78,8 +78,8 @@ def _module(name: str, arguments: Sequence[str]) -> tuple[CodeType, ModuleType]:
     code = get_code(name) if get_code else None
     if spec is None or code is None:
         raise RequestError(
-            f"There is no module {name!r} that could be run.",
-            right="With -m goes a module that `python -m` would find from this folder.",
+            f"There is no module {name!r} that can be run.",
+            right="-m takes a module that `python -m` finds from this folder.",
             next=f"python -m {name}",
         )
     main = _empty_main()
@@ -98,7 +98,7 @@ def _spec(name: str) -> importlib.machinery.ModuleSpec | None:
 def _empty_main() -> ModuleType:
     main = ModuleType("__main__")
     vars(main)["__builtins__"] = __builtins__
-    # Without a spec a spawned child runs the file again under another name, as it does for `python train.py`.
+    # Without a spec a spawned child runs the file under another name, as with `python train.py`.
     main.__spec__ = None
     return main
 
@@ -108,47 +108,47 @@ def _compiled(source: bytes, path: Path) -> CodeType:
         return compile(source, str(path), "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         raise RequestError(
-            f"{path} is not Python that can be run: {error}.",
+            f"{path} is not valid Python: {error}.",
             right="The probe runs a Python file, or with -m a module.",
             next=f"python {path}",
         ) from error
 
 
-def _asked(code: object) -> Ending:
-    """What sys.exit was given, as the interpreter understands it."""
+def _exit(code: object) -> ScriptExit:
+    """The exit for an argument of sys.exit, as in the interpreter."""
     if code is None:
-        return Ending(0)
+        return ScriptExit(0)
     if isinstance(code, int):
-        return Ending(code & 0xFF)
+        return ScriptExit(code & 0xFF)
     sys.stderr.write(f"{code}\n")
-    return Ending(1, str(code))
+    return ScriptExit(1, str(code))
 
 
-def _shown(error: BaseException) -> str:
-    """Print what a script raised as the interpreter would, and return it."""
+def _printed_traceback(error: BaseException) -> str:
+    """Print the exception of a script as the interpreter would, and return its traceback."""
     _strip(error)
     sys.excepthook(type(error), error, error.__traceback__)
     return "".join(traceback.format_exception(error))
 
 
 def _strip(error: BaseException) -> None:
-    """Take the probe's own frames out of the tracebacks of an error and of those that led to it."""
+    """Remove frames of the probe from the tracebacks of an error, its causes and contexts."""
     waiting, stripped = [error], set[int]()
     while waiting:
         each = waiting.pop()
         if id(each) not in stripped:
             stripped.add(id(each))
-            each.__traceback__ = _without_ours(each.__traceback__)
-            waiting += [led for led in (each.__cause__, each.__context__) if led is not None]
+            each.__traceback__ = _without_probe(each.__traceback__)
+            waiting += [origin for origin in (each.__cause__, each.__context__) if origin is not None]
 
 
-def _without_ours(trace: TracebackType | None) -> TracebackType | None:
+def _without_probe(trace: TracebackType | None) -> TracebackType | None:
     entries = []
     while trace is not None:
-        if not trace.tb_frame.f_code.co_filename.startswith(_OURS):
+        if not trace.tb_frame.f_code.co_filename.startswith(_PROBE):
             entries.append(trace)
         trace = trace.tb_next
-    kept = None
+    stripped = None
     for entry in reversed(entries):
-        kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return kept
+        stripped = TracebackType(stripped, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return stripped

@@ -1,12 +1,12 @@
-"""Ranks that another program started: where their spans go is only known while the script runs.
+"""Ranks that another program started: the folder of their spans is chosen while the script runs.
 
-    --out DIR given                        there
-    the script joins a process group       rank 0 makes a folder and tells the others through the group's store
-    it never does, and is alone            runs/<script>-<date>-<time>
-    it never does, and is one of several   the same with the start of the program that started the ranks: that they have
-                                           in common, on one host; under SLURM, with the number of the job's step
+    --out DIR                               DIR
+    the script joins a process group        rank 0 makes a folder and passes its path through the group's store
+    no process group, one rank              runs/<script>-<date>-<time>
+    no process group, several ranks         runs/<script>-<start of the parent process>, which the ranks of one host
+                                            share; under SLURM, runs/<script>-<job step>
 
-Until then spans are kept in memory.
+Until then spans are held in memory.
 """
 
 from __future__ import annotations
@@ -28,55 +28,55 @@ from paceline.records.pulse import PulseWriter
 from paceline.records.spans import SpanRow, SpanWriter
 
 if TYPE_CHECKING:
-    from paceline.probe.watch import Watch
+    from paceline.probe.watch import Watcher
 
 _KEY = "paceline/folder"
 _PATIENCE = timedelta(seconds=60)
 _RUNS = Path("runs")
 
 
-class Attached:
-    """Where one rank that was started by others leaves its record."""
+class ExternalRank:
+    """The recorder and run folder of a rank that another program started."""
 
     def __init__(self, script: Path | str, out: Path | None, identity: Identity) -> None:
         self._name = script.stem if isinstance(script, Path) else script.replace(".", "-")
         self._identity = identity
-        self._writer = LateWriter()
+        self._writer = DeferredSpanWriter()
         self._counters: Counters | None = None
         self._rank = identity.rank
         self.folder: RunFolder | None = None
         self.recorder = Recorder(self._writer, _NoPulse())
-        self._out = None if out is None else _of_this_attempt(out)
+        self._out = None if out is None else _attempt_folder(out)
         if self._out is not None:
             _refuse_used(RunFolder(self._out), identity.rank)
 
-    def joined(self, watch: Watch) -> None:
-        """The script has its process group: agree with the other ranks."""
-        assert watch.rank is not None and watch.size is not None
+    def joined(self, watcher: Watcher) -> None:
+        """The script has joined a process group: agree on a folder with the other ranks."""
+        assert watcher.rank is not None and watcher.size is not None
         if self.folder is None:
-            self._rank = watch.rank
-            self._settle(self._out or self._agreed(watch.rank, watch.size))
+            self._rank = watcher.rank
+            self._open(self._out or self._agreed_folder(watcher.rank, watcher.size))
 
     def end(self) -> RunFolder:
-        """The script is over: settle for a folder if there is none yet, and close the record."""
+        """The script has ended: choose a folder if there is none yet, and close the record."""
         if self.folder is None:
-            self._settle(self._out or self._unagreed())
+            self._open(self._out or self._own_folder())
         assert self.folder is not None
         if self._counters is not None:
             self._counters.close()
         self.recorder.close()
         return self.folder
 
-    def _settle(self, path: Path) -> None:
+    def _open(self, path: Path) -> None:
         self.folder = RunFolder(path)
         self._writer.open(self.folder.rank_spans(self._rank))
         first_here = self._identity.local_rank == 0
         self._counters = Counters(self.folder.rank_counters(self._rank), host_energy=first_here)
         self._counters.start()
 
-    def _agreed(self, rank: int, size: int) -> Path:
-        """What rank 0 has chosen; told through the store that the group has met at."""
-        from torch.distributed import DistError, distributed_c10d  # the script has loaded it long ago
+    def _agreed_folder(self, rank: int, size: int) -> Path:
+        """The folder that rank 0 chose, from the store of the process group."""
+        from torch.distributed import DistError, distributed_c10d  # the script has imported it already
 
         if size == 1:
             return _new_folder(self._name, datetime.now())
@@ -88,35 +88,35 @@ class Attached:
         try:
             store.wait([_KEY], _PATIENCE)
         except DistError:  # rank 0 runs without the probe
-            return self._unagreed()
+            return self._own_folder()
         return Path(store.get(_KEY).decode())
 
-    def _unagreed(self) -> Path:
-        """A folder that every rank of this launch finds by itself."""
+    def _own_folder(self) -> Path:
+        """A folder that every rank of this launch finds without communication."""
         if self._identity.size == 1:
             return _new_folder(self._name, datetime.now())
         return (_RUNS / f"{self._name}-{step_of_job() or _stamp(_parent_started())}").absolute()
 
 
-class LateWriter(SpanWriter):
-    """Keeps spans until it is told where they go."""
+class DeferredSpanWriter(SpanWriter):
+    """Holds spans in memory until `open`."""
 
     def __init__(self) -> None:
-        self._kept: list[SpanRow] = []
+        self._rows: list[SpanRow] = []
         self._writer: SpanWriter | None = None
         self._lock = threading.Lock()
 
     def open(self, path: Path) -> None:
-        """Write what was kept, and everything from now on."""
+        """Write the held spans, and later ones at once."""
         with self._lock:
             self._writer = SpanWriter(path)
-            self._writer.write(self._kept)
-            self._kept.clear()
+            self._writer.write(self._rows)
+            self._rows.clear()
 
     def write(self, rows: Sequence[SpanRow]) -> None:
         with self._lock:
             if self._writer is None:
-                self._kept += rows
+                self._rows += rows
             else:
                 self._writer.write(rows)
 
@@ -126,7 +126,7 @@ class LateWriter(SpanWriter):
 
 
 class _NoPulse(PulseWriter):
-    """Nobody watches the pulse of a rank that Paceline has not started."""
+    """Writes nothing: no launcher watches the pulse of such a rank."""
 
     def __init__(self) -> None:
         pass
@@ -135,24 +135,24 @@ class _NoPulse(PulseWriter):
         pass
 
 
-def _of_this_attempt(out: Path) -> Path:
-    """The folder that was asked for, or beside it where the launcher starts the ranks anew."""
-    again = restarts()
-    return (out.with_name(f"{out.name}-restart-{again}") if again else out).absolute()
+def _attempt_folder(out: Path) -> Path:
+    """The requested folder; after a restart by the launcher, one beside it."""
+    restarted = restarts()
+    return (out.with_name(f"{out.name}-restart-{restarted}") if restarted else out).absolute()
 
 
 def _refuse_used(folder: RunFolder, rank: int) -> None:
-    """Raise FolderError where a rank of the same number has left its spans already."""
+    """Raise FolderError where the folder has spans of this rank already."""
     if folder.rank_spans(rank).exists():
         raise FolderError(
-            f"{folder.path} holds the spans of a run already.",
+            f"{folder.path} has the spans of a run already.",
             right="Every run has a folder of its own.",
-            next="Name another with --out DIR, or leave it out.",
+            next="Name another with --out DIR, or omit it.",
         )
 
 
 def _new_folder(name: str, at: datetime) -> Path:
-    """Make `runs/<name>-<date>-<time>`, with a number where two runs begin in the same second."""
+    """Make `runs/<name>-<date>-<time>`, with a number where several runs begin in the same second."""
     for number in range(1, 1000):
         path = (_RUNS / f"{name}-{_stamp(at)}{'' if number == 1 else f'-{number}'}").absolute()
         try:
@@ -171,7 +171,7 @@ def _stamp(at: datetime) -> str:
 
 
 def _parent_started() -> datetime:
-    """When the program that started this rank was started."""
-    import psutil  # needed by ranks alone that never talk to one another
+    """When the parent process was started."""
+    import psutil  # only needed by ranks without a process group
 
     return datetime.fromtimestamp(psutil.Process(os.getppid()).create_time())

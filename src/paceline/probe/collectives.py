@@ -1,15 +1,12 @@
-"""Sees every collective of torch.distributed, those that DDP issues from C++ included.
+"""Records every collective of torch.distributed, including those that DDP issues from C++.
 
-All of them pass through PyTorch's dispatcher as operators `c10d::allreduce_`, `c10d::broadcast_`
-and so on. For each a kernel is put at the dispatch key BackendSelect, which is visited before the
-device's own and has none for these operators. It notes the call and hands every argument on,
-untouched, to the device's kernel: backend, options and results stay as they are. The call is
-made without the interpreter's lock: gloo's threads need that lock to drop tensors, and hold
-gloo's own while they wait for it. Never waits.
+All of them pass through PyTorch's dispatcher as operators `c10d::allreduce_`, `c10d::broadcast_` and so on. For each a
+kernel is registered at the dispatch key BackendSelect, which comes before the device's key and has no other kernel for
+these operators. It records the call and passes every argument unchanged to the device's kernel. That call releases the
+GIL: threads of gloo need the GIL to free tensors, and hold a lock of gloo while they wait for it. It never waits.
 
-The end of a message is told by a callback of its Work, which the backend's thread makes as soon as the result is there
-and it gets the interpreter's lock: at or after the end, never before. On a GPU that would be the end of queueing it,
-so nothing is said.
+The end of a message is recorded by a callback of its Work, which a thread of the backend calls when the result is there
+and it has the GIL: at the end or later, never before. On a GPU that would be the end of queueing: it is not recorded.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ from torch.distributed import ProcessGroup
 
 from paceline.probe.recorder import Recorder
 
-# operator -> position of what this rank sends (or, where it only receives, of what it receives)
+# operator -> position of the tensors that this rank sends, or of those that it receives where it only receives
 _PAYLOAD = {
     "allreduce_": 0,
     "allreduce_coalesced_": 0,
@@ -50,11 +47,11 @@ _PAYLOAD = {
     "barrier": None,
     "monitored_barrier_": None,
 }
-# message between two -> the argument that names the other one; None where it is not known yet
+# point-to-point operator -> the argument with the other rank; None where that is not known yet
 _POINT_TO_POINT = {"send": "dst", "recv_": "src", "recv_any_source_": None}
-# collective that one rank gives or takes -> the argument that names it
+# collective with a root -> the argument with the root's rank
 _ROOTED = dict.fromkeys(("broadcast_", "reduce_", "gather_", "scatter_"), "root_rank")
-_MOST_UNTOLD = 64
+_MAX_PENDING = 64
 # (on a CPU, sparse) -> the dispatch key whose kernel carries out the call
 _DEVICE_KEYS = {
     (True, False): torch._C.DispatchKey.CPU,
@@ -64,20 +61,20 @@ _DEVICE_KEYS = {
 }
 
 
-def watch_collectives(recorder: Recorder, untold: Untold | None = None) -> torch.library.Library:
-    """Start recording; ends when the returned library is destroyed, so keep it.
+def watch_collectives(recorder: Recorder, pending: Untold | None = None) -> torch.library.Library:
+    """Start recording; it ends when the returned library is destroyed.
 
-    `untold` keeps the messages that cannot say when they are over, for whoever sees them waited for.
+    `pending` gets the messages whose Work does not report its end.
     """
     library = torch.library.Library("c10d", "IMPL")
     groups = Groups(recorder)
     for operation in _PAYLOAD:
-        library.impl(operation, _watched(recorder, groups, operation, untold), "BackendSelect")
+        library.impl(operation, _watched(recorder, groups, operation, pending), "BackendSelect")
     return library
 
 
 class Untold:
-    """Messages whose Work cannot say when it is over, gloo's send, recv and reduce-scatter: when it was waited for."""
+    """Messages whose Work does not report its end (gloo's send, recv and reduce-scatter): they end with their wait."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -85,7 +82,7 @@ class Untold:
         self._wait = Work.wait
 
     def __enter__(self) -> Untold:
-        """See every wait from now on; not needed where somebody else calls `waited`."""
+        """Observe every wait; not needed where other code calls `waited`."""
         original, waited = self._wait, self.waited
 
         @functools.wraps(original)
@@ -101,13 +98,13 @@ class Untold:
         Work.wait = self._wait
 
     def add(self, work: Work, number: int) -> None:
-        """Keep a message until it has been waited for."""
+        """Store a message until it has been waited for."""
         self._numbers[work] = number
-        if len(self._numbers) > _MOST_UNTOLD:  # one that nobody waits for holds its tensors as long as it is kept
-            self._recorder.unseen(self._numbers.pop(next(iter(self._numbers))))
+        if len(self._numbers) > _MAX_PENDING:  # a stored message holds its tensors
+            self._recorder.end_unknown(self._numbers.pop(next(iter(self._numbers))))
 
     def waited(self, work: Work) -> None:
-        """A message has been waited for, so it is over."""
+        """Record the end of a message that has been waited for."""
         number = self._numbers.pop(work, None)
         if number is not None:
             self._recorder.completed(number)
@@ -121,7 +118,7 @@ class Groups:
         self._known: dict[str, list[int]] = {}
 
     def members(self, name: str) -> list[int]:
-        """Ranks of the job in a group, in the order of their places in it."""
+        """The global ranks of a group, in group order."""
         if name not in self._known:
             group = dist.distributed_c10d._resolve_process_group(name)  # pyright: ignore[reportArgumentType]  a str
             found = dist.get_process_group_ranks(group)
@@ -130,7 +127,7 @@ class Groups:
         return self._known[name]
 
 
-def _watched(recorder: Recorder, groups: Groups, operation: str, untold: Untold | None) -> Callable[..., Any]:
+def _watched(recorder: Recorder, groups: Groups, operation: str, pending: Untold | None) -> Callable[..., Any]:
     overload = getattr(torch.ops.c10d, operation).default
     names = [argument.name for argument in overload._schema.arguments]
     group_at, payload_at = names.index("process_group"), _PAYLOAD[operation]
@@ -150,59 +147,59 @@ def _watched(recorder: Recorder, groups: Groups, operation: str, untold: Untold 
         )
         result = overload._op_dk(_DEVICE_KEYS[on_cpu, sparse], *arguments)
         if on_cpu:
-            _when_over(_work(result), recorder, number, untold)
+            _record_end(_work(result), recorder, number, pending)
         return result
 
     return call
 
 
 def _work(result: Any) -> Work | None:
-    """The handle of the message, in what its operator returned: alone, or after tensors; None where there is none."""
+    """The Work of a message from the result of its operator: alone, or after tensors; None where there is none."""
     if isinstance(result, tuple):
         result = result[-1] if result else None
     return None if result is None else Work.unbox(result)
 
 
-def _when_over(work: Work | None, recorder: Recorder, number: int, untold: Untold | None) -> None:
-    """Have it recorded when a message is over; where its Work cannot say, when it was waited for, if at all."""
+def _record_end(work: Work | None, recorder: Recorder, number: int, pending: Untold | None) -> None:
+    """Record the end of a message when its Work reports it; otherwise when it is waited for, if ever."""
     if work is None:  # a monitored barrier: it returns when all have arrived
         recorder.completed(number)
         return
     try:
         future = work.get_future()
     except RuntimeError:
-        if untold is None:
-            recorder.unseen(number)
+        if pending is None:
+            recorder.end_unknown(number)
         else:
-            untold.add(work, number)
+            pending.add(work, number)
         return
 
-    def over(_: object) -> None:
-        _stay_known()
+    def completed(_: object) -> None:
+        _keep_thread_state()
         recorder.completed(number)
 
-    future.add_done_callback(over)
+    future.add_done_callback(completed)
 
 
-_known: set[int] = set()
+_threads_with_state: set[int] = set()
 
 
-def _stay_known() -> None:
+def _keep_thread_state() -> None:
     """Keep the interpreter's state of this thread for its next message.
 
-    A thread of the backend has none of its own: it would be made, with memory for its frames, and torn down again at
-    every callback, at a tenth of a millisecond of CPU time.
+    A backend thread has no Python thread state. Without this one is created and destroyed at every callback, which
+    takes a tenth of a millisecond of CPU time.
     """
     thread = threading.get_ident()
-    if thread not in _known:
-        _known.add(thread)
+    if thread not in _threads_with_state:
+        _threads_with_state.add(thread)
         ctypes.pythonapi.PyGILState_Ensure()  # never released: the state ends with the process
 
 
 def _first_tensor(value: Any) -> torch.Tensor | None:
-    """The first one in `value`: its device and layout decide which kernel is called.
+    """The first tensor in `value`: its device and layout select the kernel.
 
-    Lists may be empty: a rank that is not the destination of a gather has nothing to receive into.
+    Lists may be empty: a rank that is not the destination of a gather has no tensors to receive into.
     """
     if isinstance(value, (list, tuple)):
         return next((found for each in value if (found := _first_tensor(each)) is not None), None)
@@ -210,14 +207,14 @@ def _first_tensor(value: Any) -> torch.Tensor | None:
 
 
 def _payload(value: Any) -> tuple[int, str | None]:
-    """Bytes of all tensors in `value`, and the type of the first."""
+    """Bytes of all tensors in `value`, and the data type of the first."""
     if isinstance(value, (list, tuple)):
-        if len(value) == 1:  # nearly all of them: a bucket of gradients
+        if len(value) == 1:  # the usual case: a bucket of gradients
             return _payload(value[0])
         parts = [_payload(each) for each in value]
         return sum(num_bytes for num_bytes, _ in parts), parts[0][1] if parts else None
     if value.is_sparse:
-        value = value._values()  # what of it is sent, but for its indices
+        value = value._values()  # sent together with its indices, which are not counted
     return value.nbytes, _type_name(value.dtype)
 
 

@@ -1,11 +1,11 @@
-"""Counters: CPU time, memory, switches, faults and energy of this rank, sampled once a second by a thread of its own.
+"""Counters: CPU time, memory, context switches, page faults and energy of this rank, sampled once a second by a thread.
 
     with Counters(folder.rank_counters(rank), host_energy=local_rank == 0):
         ...
 
-A sample reads a file for each thread of the process and two besides, some 0.2 ms in all; where there are hundreds of
-threads it is taken less often, so that it never costs more than a thousandth of a core. There is one at the start and
-one at the end. Nothing that goes wrong here reaches the training: sampling ends, and the log says why.
+A sample reads a file per thread of the process and two others, some 0.2 ms in all. With hundreds of threads samples are
+less frequent, so that they never cost more than a thousandth of a core. There is a sample at the start and one at the
+end. An error here does not affect the training: sampling ends, and the log has the reason.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from paceline.errors import PacelineError
 from paceline.probe.energy import Rapl
 from paceline.probe.gpus import Nvml, gpu_memory, nvml
-from paceline.probe.process import Process
+from paceline.probe.process import ProcessCounters
 from paceline.records.counter_stream import CounterWriter
 from paceline.records.counters import Sample
 
 EVERY_S = 1.0
 WRITE_EVERY = 10
-"""Samples in a batch: one alone takes as many bytes on the disk as ten."""
+"""Samples in a batch: a single one takes as many bytes on the disk as ten."""
 _MOST_OF_A_CORE = 0.001
 
 Source = Callable[[], Sample]
@@ -37,7 +36,7 @@ Source = Callable[[], Sample]
 class Counters:
     """Samples this process into a file from `start` to `close`.
 
-    `host_energy`: whether it reads the meters of its host, too, as one rank of each host has to.
+    `host_energy`: whether to read the energy meters of the host too; one rank of each host does.
     """
 
     def __init__(
@@ -57,28 +56,28 @@ class Counters:
         self._samples: list[tuple[int, Sample]] = []
         self._num_samples = 0
         self._cost_s = 0.0
-        """CPU time of the last sample that the thread took."""
+        """CPU time of the last sample."""
         self._writer: CounterWriter | None = None
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
         self.problem: str | None = None
-        """Why sampling ended before its time; None while all is well."""
+        """Why sampling ended early; None otherwise."""
 
     def start(self) -> None:
-        """Take the first sample, and go on once a second until `close`."""
+        """Take the first sample, then one per second until `close`."""
         if self._attempt(self._open):
-            self._thread = threading.Thread(target=self._go_on, name="paceline-count", daemon=True)
+            self._thread = threading.Thread(target=self._run, name="paceline-count", daemon=True)
             self._thread.start()
 
     def look(self) -> None:
-        """Take a sample now, out of turn: threads that are about to end are counted by what is seen of them."""
+        """Take an extra sample now, before threads end: their counters end with them."""
         if self._thread is not None and self.problem is None and os.getpid() == self._pid:
             self._attempt(self._sample)
 
     def close(self) -> None:
-        """Take the last sample and end the file. A process that was forked off meanwhile leaves it alone."""
+        """Take the last sample and end the file. A forked child does nothing."""
         if self._thread is None or os.getpid() != self._pid:
             return
         self._over.set()
@@ -91,9 +90,7 @@ class Counters:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _open(self) -> None:
@@ -102,7 +99,7 @@ class Counters:
         self._writer = CounterWriter(self._path)
         self._sample()
 
-    def _go_on(self) -> None:
+    def _run(self) -> None:
         while not self._over.wait(max(self._every_s, self._cost_s / _MOST_OF_A_CORE)):
             began_s = time.thread_time()
             if not self._attempt(self._sample):
@@ -116,7 +113,7 @@ class Counters:
                 sample |= source()
             self._samples.append((at_ns, sample))
             self._num_samples += 1
-            if self._num_samples % WRITE_EVERY == 1:  # the first at once: a rank that dies early has left it
+            if self._num_samples % WRITE_EVERY == 1:  # the first one at once, for ranks that die early
                 self._write()
 
     def _write(self) -> None:
@@ -131,27 +128,23 @@ class Counters:
         self._writer.close()
 
     def _attempt(self, act: Callable[[], None]) -> bool:
-        """Whether `act` could be done; else sampling is over."""
+        """Whether `act` succeeded; otherwise sampling ends."""
         try:
             act()
-        except Exception as error:  # noqa: BLE001 - training goes on, whatever is wrong with its counters
+        except Exception as error:  # noqa: BLE001 - no error of the counters may end the training
             what = error.what if isinstance(error, PacelineError) else f"{type(error).__name__}: {error}"
             self.problem = f"Counters are not sampled any more: {what}"
             sys.stderr.write(f"{self.problem}\n")
-            self._give_up()
+            if self._writer is not None:
+                with contextlib.suppress(Exception):  # the file may be the problem, which is reported already
+                    self._write()
+                with contextlib.suppress(Exception):
+                    self._writer.close()
             return False
         return True
 
-    def _give_up(self) -> None:
-        """Save the samples that there are, where that is still possible."""
-        if self._writer is not None:
-            with contextlib.suppress(Exception):  # said already: what is wrong may well be the file
-                self._write()
-            with contextlib.suppress(Exception):
-                self._writer.close()
-
 
 def sources(*, host_energy: bool) -> tuple[Source, ...]:
-    """All that can be counted here: of this process, and of the host where it is to be."""
-    own: tuple[Source, ...] = (Process().sample, gpu_memory)
+    """All counters that exist here: of this process, and of the host with `host_energy`."""
+    own: tuple[Source, ...] = (ProcessCounters().sample, gpu_memory)
     return (*own, Rapl().sample, Nvml(nvml()).sample) if host_energy else own

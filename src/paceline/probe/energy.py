@@ -1,14 +1,14 @@
-"""The energy that this host draws, from RAPL: the meters inside processors, which Linux shows as files.
+"""The energy of this host's processors and memory, from RAPL: meters inside processors that Linux exposes as files.
 
     /sys/class/powercap/intel-rapl:0          package-0         counted: a socket, or a die of it
                         intel-rapl:0:0        core              within its package
-                        intel-rapl:0:1        dram              memory: a meter of its own, counted apart
+                        intel-rapl:0:1        dram              memory: a separate meter, counted separately
                         intel-rapl:1          package-1         counted
                         intel-rapl:2          psys              the whole platform: packages within it
-                        intel-rapl-mmio:0     package-0         the same meter by another way
+                        intel-rapl-mmio:0     package-0         the same meter through another interface
 
-A meter counts microjoules and begins again at `max_energy_range_uj`, every few minutes under load. Many systems let
-root alone read it; then nothing is measured. It is of the whole host, whatever ran there: one rank of a host reads it.
+A meter counts microjoules and wraps at `max_energy_range_uj`, every few minutes under load. On many systems only root
+can read it; then nothing is measured. It measures the whole host and all its processes: one rank of a host reads it.
 """
 
 from __future__ import annotations
@@ -23,20 +23,19 @@ _PART = re.compile(r"intel-rapl:\d+:\d+")
 
 
 class Meter:
-    """One counter of a processor, carried on over its beginning again."""
+    """One counter of a processor, without its wrap-arounds."""
 
     def __init__(self, zone: Path) -> None:
         self._file = zone / "energy_uj"
         self._range_uj = int((zone / "max_energy_range_uj").read_text())
         self._before_uj = self._reading_uj()
         self.total_uj = 0
-        """Since it was made."""
 
     def read(self) -> int:
-        """Microjoules since it was made. OSError or ValueError where it cannot be read any more."""
+        """Microjoules since the first reading. OSError or ValueError where it cannot be read any more."""
         now_uj = self._reading_uj()
         drawn_uj = now_uj - self._before_uj
-        # Assumes that it begins again at most once between two samples.
+        # Assumes that it wraps at most once between two samples.
         self.total_uj += drawn_uj if drawn_uj >= 0 else drawn_uj + self._range_uj
         self._before_uj = now_uj
         return self.total_uj
@@ -46,7 +45,7 @@ class Meter:
 
 
 class Rapl:
-    """The energy of this host's processors and memory since it was made."""
+    """The energy of this host's processors and memory since the object was created."""
 
     def __init__(self, tree: Path = POWERCAP) -> None:
         zones = _zones(tree)
@@ -56,7 +55,7 @@ class Rapl:
         }
 
     def sample(self) -> dict[str, int]:
-        """Microjoules by counter; one that is not there, or not to be read on all sockets, is left out for good."""
+        """Microjoules by counter; one that cannot be read on all sockets is omitted from then on."""
         found = {}
         for name, meters in self._meters.items():
             if meters:
@@ -68,7 +67,7 @@ class Rapl:
 
 
 def _zones(tree: Path) -> list[tuple[Path, str]]:
-    """Every zone of the tree, with its name; none where one has no name, because it might be a package."""
+    """Every zone with its name; none where a name cannot be read, because it might be a package."""
     try:
         return [(zone, (zone / "name").read_text().strip()) for zone in sorted(tree.glob("intel-rapl:*"))]
     except OSError:
@@ -80,7 +79,7 @@ def _is_package(zone: Path, name: str) -> bool:
 
 
 def _meters(zones: Iterable[Path]) -> list[Meter]:
-    """A meter for each zone; none at all where one cannot be read, because a part would be taken for the whole."""
+    """A meter for each zone; none where one cannot be read, because a partial sum would be wrong."""
     try:
         return [Meter(zone) for zone in zones]
     except (OSError, ValueError):

@@ -1,6 +1,6 @@
-"""What there is to count of GPUs: the memory that torch holds, and energy and use as NVIDIA's library tells them.
+"""Counters of GPUs: memory of torch's allocator, energy and utilisation from NVML.
 
-torch is asked only where the rank itself has loaded it and uses a GPU; NVML only where `pynvml` is installed.
+torch is used only where the rank itself has imported it and uses a GPU; NVML only where `pynvml` is installed.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any
 
 
 def gpu_memory() -> dict[str, int]:
-    """Bytes that torch's allocator holds on all GPUs of this process, now and at most; empty where it uses none.
+    """Bytes that torch's allocator has reserved on all GPUs, now and at the peak; empty where it uses none.
 
-    The thread that asks has no GPU of its own, so each is asked for by number; that makes no context on it.
+    Each GPU is queried by its number, which creates no context on it.
     """
     torch = sys.modules.get("torch")
-    used = getattr(getattr(torch, "cuda", None), "is_initialized", None)  # absent while it is being loaded
+    used = getattr(getattr(torch, "cuda", None), "is_initialized", None)  # absent during the import
     if torch is None or used is None or not used():
         return {}
     held = [torch.cuda.memory_stats(number) for number in range(torch.cuda.device_count())]
@@ -27,7 +27,7 @@ def gpu_memory() -> dict[str, int]:
 
 
 class Nvml:
-    """Energy and use of the GPUs of this host that the job can see."""
+    """Energy and utilisation of the visible GPUs of this host."""
 
     def __init__(self, nvml: ModuleType | None) -> None:
         self._nvml: Any = nvml
@@ -42,14 +42,12 @@ class Nvml:
                 self._handles = []
 
     def sample(self) -> dict[str, int]:
-        """Microjoules since the first sample and mean use in percent; what a GPU cannot tell is left out."""
+        """Microjoules since the first sample and mean utilisation in percent, where every GPU has them."""
         if not self._handles:
             return {}
         found = {}
-        energy_mj, percent = (
-            self._each("nvmlDeviceGetTotalEnergyConsumption"),
-            self._each("nvmlDeviceGetUtilizationRates"),
-        )
+        energy_mj = self._each("nvmlDeviceGetTotalEnergyConsumption")
+        percent = self._each("nvmlDeviceGetUtilizationRates")
         if energy_mj is not None:
             total_uj = sum(energy_mj) * 1000
             self._first_uj = total_uj if self._first_uj is None else self._first_uj
@@ -59,7 +57,7 @@ class Nvml:
         return found
 
     def _each(self, question: str) -> list[Any] | None:
-        """The answer of every GPU; None where one has none: older ones have no meter."""
+        """The value of every GPU; None where one does not support it: older GPUs have no energy meter."""
         try:
             return [getattr(self._nvml, question)(handle) for handle in self._handles]
         except self._nvml.NVMLError:
@@ -70,6 +68,6 @@ def nvml() -> ModuleType | None:
     """NVIDIA's management library; None where it is not installed."""
     try:
         import pynvml  # pyright: ignore[reportMissingImports]
-    except (ImportError, FutureWarning):  # it warns of its own successor; a script may take that for an error
+    except (ImportError, FutureWarning):  # it warns of its successor, and a script may turn warnings into errors
         return None
     return pynvml

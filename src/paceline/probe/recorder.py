@@ -1,13 +1,13 @@
-"""Recorder: what this rank does, as spans, at a cost that does not show.
+"""Recorder: the activity of this rank as spans, at low cost.
 
     with recorder.span("forward"):
         ...
 
     number = recorder.message("allreduce_", 4096, "0", dtype="float32")      when it is issued
-    recorder.completed(number)                                               when it is over, from any thread
+    recorder.completed(number)                                               when it has ended, from any thread
 
-A span costs under two microseconds: two clock readings and an append. A thread of its own makes an Arrow batch of the
-rows every ten seconds, so that a rank that hangs has written what led to it.
+A span costs under two microseconds: two clock readings and an append. A separate thread writes the rows as an Arrow
+batch every ten seconds, so that the file of a rank that hangs has the spans before it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from types import TracebackType
 
 from paceline.errors import StorageError
 from paceline.records.pulse import PulseWriter
@@ -24,13 +23,13 @@ from paceline.records.spans import SpanRow, SpanWriter
 from paceline.records.trace import SPAN_KINDS
 
 _KIND = {name: index for index, name in enumerate(SPAN_KINDS)}
-# What the pulse says while a span is open; other spans are computation.
+# The phase of the pulse while a span is open; other spans are computation.
 _PHASE = {"communicate": "communicate", "checkpoint": "checkpoint", "startup": "startup", "load": "startup"}
 FLUSH_EVERY_S = 10.0
 
 
 class Recorder:
-    """Collects the spans and beats the pulse of one rank."""
+    """Collects the spans of one rank and updates its pulse."""
 
     def __init__(
         self, writer: SpanWriter, pulse: PulseWriter, *, clock_ns: Callable[[], int] = time.monotonic_ns
@@ -38,9 +37,9 @@ class Recorder:
         self._writer = writer
         self._pulse = pulse
         self.clock_ns = clock_ns
-        # Rows come from autograd's and gloo's threads while a flush takes them out: a deque needs no lock for that.
+        # Threads of autograd and gloo append rows while a flush removes them: a deque needs no lock for that.
         self._rows: deque[SpanRow] = deque()
-        self._under_way: dict[int, SpanRow] = {}
+        self._unfinished: dict[int, SpanRow] = {}
         self._written_unfinished: set[int] = set()
         self._issued: dict[str, int] = {}
         self._num_messages = 0
@@ -52,14 +51,14 @@ class Recorder:
         self.phase = "startup"
 
     def flush_every(self, interval_s: float = FLUSH_EVERY_S) -> None:
-        """Hand the spans to the disk now and then, from a thread of its own, until the recorder is closed."""
+        """Write the spans periodically, from a separate thread, until the recorder is closed."""
 
         def flush() -> None:
             while not self._over.wait(interval_s):
                 try:
                     self.flush()
                 except StorageError as error:
-                    self._problem = error  # for the rank itself to raise: nobody listens to this thread
+                    self._problem = error  # the main thread raises it at the end of a step
                     return
 
         self._flusher = threading.Thread(target=flush, name="paceline-flush", daemon=True)
@@ -72,7 +71,7 @@ class Recorder:
     def add(
         self, kind: str, start_ns: int, end_ns: int, operation: str | None = None, *, step: int | None = None
     ) -> None:
-        """Record a span that is already over, of this step or of an earlier one."""
+        """Record a span that has ended, of this step or of an earlier one."""
         step = self.step if step is None else step
         self._rows.append((_KIND[kind], start_ns, end_ns, step, operation, -1, -1, None, -1, -1, None))
 
@@ -87,79 +86,68 @@ class Recorder:
         dtype: str | None = None,
         ends: bool = True,
     ) -> int:
-        """Record that a collective, or a message to or from `peer`, is being issued, now; the number for `completed`.
+        """Record that a collective, or a message to or from `peer`, is issued now; returns the number for `completed`.
 
-        `ends` says whether `completed` will be called.
+        `ends`: whether `completed` will be called.
         """
         sequence = -1
         if symmetric:
             sequence = self._issued.get(group, 0)
             self._issued[group] = sequence + 1
         number = self._num_messages = self._num_messages + 1
-        row: SpanRow = (
-            _KIND["collective"],
-            self.clock_ns(),
-            -1,
-            self.step,
-            operation,
-            payload_bytes,
-            sequence,
-            group,
-            peer,
-            -1,
-            dtype,
-        )
+        issued = (_KIND["collective"], self.clock_ns(), -1, self.step)
+        row: SpanRow = (*issued, operation, payload_bytes, sequence, group, peer, -1, dtype)
         if ends:
-            self._under_way[number] = row
+            self._unfinished[number] = row
         else:
             self._rows.append(row)
-        # From here to the end of the span, backward say, this rank may be waiting for the others.
+        # Until the end of the enclosing span, backward for instance, this rank may be waiting for others.
         if self.phase == "compute":
             self.phase = "communicate"
         self._pulse.beat(phase=self.phase, collectives=number)
         return number
 
     def group(self, name: str, ranks: Sequence[int]) -> None:
-        """Record who belongs to a process group, before the first message in it."""
+        """Record the members of a process group, before its first message."""
         now, members = self.clock_ns(), " ".join(map(str, ranks))
         self._rows.append((_KIND["group"], now, now, self.step, members, -1, -1, name, -1, -1, None))
 
     def completed(self, number: int) -> None:
-        """Record that a message is over, now."""
-        row = self._under_way.pop(number, None)
+        """Record that a message has ended now."""
+        row = self._unfinished.pop(number, None)
         if row is not None:
             self._rows.append((*row[:2], self.clock_ns(), *row[3:]))
 
-    def unseen(self, number: int) -> None:
-        """Record that nobody will say when a message is over."""
-        row = self._under_way.pop(number, None)
+    def end_unknown(self, number: int) -> None:
+        """Record that the end of a message will not be known."""
+        row = self._unfinished.pop(number, None)
         if row is not None and number not in self._written_unfinished:
             self._rows.append(row)
 
     def beat(self, phase: str | None = None) -> None:
-        """Show a sign of life, in a phase of its own where one is given."""
+        """Update the pulse, and its phase where one is given."""
         self.phase = phase or self.phase
         self._pulse.beat(phase=self.phase)
 
     def begin_steps(self, step: int, total_steps: int) -> None:
-        """Say how many steps there will be."""
+        """Begin training at `step` of `total_steps`."""
         self.step = step
         self.phase = "compute"
         self._pulse.beat(step=step, total_steps=total_steps, phase=self.phase)
 
     def end_step(self, step: int) -> None:
-        """Count an optimizer step."""
+        """Count an optimizer step; raises the error of a failed write."""
         self.step = step
         self._pulse.beat(step=step)
         if self._problem is not None:
             raise self._problem
 
     def flush(self) -> None:
-        """Write what has been collected so far; a message under way since the last time, without its end."""
+        """Write the collected rows; messages that have not ended are written once, without their end."""
         with self._writing:
             rows = [self._rows.popleft() for _ in range(len(self._rows))]
-            unfinished = {n: row for n, row in list(self._under_way.items()) if n not in self._written_unfinished}
-            self._written_unfinished = set(unfinished) | (self._written_unfinished & set(self._under_way))
+            unfinished = {n: row for n, row in list(self._unfinished.items()) if n not in self._written_unfinished}
+            self._written_unfinished = set(unfinished) | (self._written_unfinished & set(self._unfinished))
             self._writer.write([*rows, *unfinished.values()])
 
     def close(self) -> None:
@@ -172,7 +160,7 @@ class Recorder:
 
 
 class Span:
-    """One open span; made by `Recorder.span`."""
+    """One open span, from `Recorder.span`."""
 
     __slots__ = ("_kind", "_operation", "_outer_phase", "_recorder", "_started_at_ns", "_step")
 
@@ -188,9 +176,7 @@ class Span:
         self._step = recorder.step
         self._started_at_ns = recorder.clock_ns()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         recorder = self._recorder
         recorder.add(self._kind, self._started_at_ns, recorder.clock_ns(), self._operation, step=self._step)
         recorder.beat(self._outer_phase)

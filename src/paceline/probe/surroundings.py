@@ -1,8 +1,8 @@
-"""What this process was given: its host, cores, memory, network, versions, and digests of what it runs. No torch.
+"""The facts of this process: its host, cores, memory, network, versions, and digests of its code. No torch.
 
-    given(identity, manifest, threads=..., device=..., gpus=...)     ──▶ Given, to be shown to the other ranks
+    given(identity, manifest, threads=..., device=..., gpus=...)     ──▶ Given, for exchange with the other ranks
 
-What only torch knows is passed in. All of it costs some 20 ms, once.
+The caller passes what only torch knows. It takes some 20 ms, once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LOOPBACK = "lo" if sys.platform == "linux" else "lo0"
 
 
 def given(identity: Identity, manifest: Manifest, *, threads: int, device: str, gpus: Sequence[str]) -> Given:
-    """What this process was given, as it is now."""
+    """The current facts of this process."""
     point, limits = manifest.point, host.cgroup_limits()
     cores, interface = host.affinity(), _interface(manifest)
     return Given(
@@ -81,12 +81,12 @@ def code_sha256(package: Path) -> str:
 
 
 def settings_sha256(manifest: Manifest) -> str:
-    """SHA-256 of all that this process was told."""
+    """SHA-256 of the manifest as this process read it."""
     return hashlib.sha256(json.dumps(plain(manifest), sort_keys=True).encode()).hexdigest()
 
 
 def _file_sha256(path: str | None) -> str:
-    """SHA-256 of a file; empty where there is none, `missing` where it cannot be read on this host."""
+    """SHA-256 of a file; empty without a path, `missing` where it cannot be read on this host."""
     if path is None:
         return ""
     try:
@@ -96,13 +96,13 @@ def _file_sha256(path: str | None) -> str:
 
 
 def _physical_cores() -> int:
-    """Of the host; psutil knows where there is no topology to read."""
+    """Physical cores of the host; psutil works without a readable topology."""
     found = {processor.core for processor in host.processors(among=range(os.cpu_count() or 1))}
     return min(len(found), psutil.cpu_count(logical=False) or len(found))
 
 
 def _interface(manifest: Manifest) -> str:
-    """The network interface that collectives keep to."""
+    """The network interface of the collectives."""
     return _LOOPBACK if manifest.point.hosts == 1 else manifest.launch.interface
 
 

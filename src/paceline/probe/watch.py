@@ -1,4 +1,4 @@
-"""Watch: everything that sees what a script does, put in place and taken away again."""
+"""Watcher: installs all hooks of the probe in a process that runs a script, and removes them at its end."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from paceline.probe.recorder import Recorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
-    """What was seen of a script, when it is over."""
+class Observation:
+    """Steps, samples and features of a script, after its end."""
 
     steps: int
     samples: int | None
@@ -31,36 +31,36 @@ class Sight:
     notes: tuple[str, ...]
 
 
-class Watch:
-    """The probe in a process that runs a script."""
+class Watcher:
+    """Watches a script in this process."""
 
     def __init__(self, recorder: Recorder, joined: Callable[[], None] | None = None) -> None:
-        """Begin; `joined` is called when the script has joined its process group."""
+        """`joined` is called when the script has joined its process group."""
         self._observer = Observer(recorder)
         self._steps = Steps(self._observer, recorder.clock_ns())
         self._models = Models(self._observer, self._steps)
-        untold = Untold(recorder)
-        self._calls = Calls(self._observer, self._steps, self._models, self._joined, untold.waited)
-        self._told = joined
+        pending = Untold(recorder)
+        self._calls = Calls(self._observer, self._steps, self._models, self._on_join, pending.waited)
+        self._joined = joined
         self._patches = Patches()
         self._models.attach(self._patches)
         self._calls.attach(self._patches)
         attach_keras(self._patches, self._observer, self._models, self._calls)
-        self._collectives = watch_collectives(recorder, untold) if dist.is_available() else None
+        self._collectives = watch_collectives(recorder, pending) if dist.is_available() else None
         self.rank: int | None = None
         self.size: int | None = None
         self.backend = "none"
 
     @property
     def silent(self) -> bool:
-        """Whether nothing is recorded: in a process that the script forked, and after the end."""
+        """Whether nothing is recorded: in a child that the script forked, and after the end."""
         return self._observer.silent
 
-    def end(self) -> Sight:
-        """Take everything away; what was seen."""
+    def end(self) -> Observation:
+        """Remove all hooks; what was observed."""
         self._steps.close()
         self._calls.notes()
-        self._say_what_is_missing()
+        self._note_what_is_missing()
         self._observer.silence()
         self._calls.detach()
         self._models.detach()
@@ -68,7 +68,7 @@ class Watch:
         if self._collectives is not None:
             self._collectives._destroy()
         steps = self._steps
-        return Sight(
+        return Observation(
             steps=steps.taken,
             samples=steps.samples,
             timed_samples=steps.timed_samples,
@@ -79,30 +79,30 @@ class Watch:
             notes=tuple(self._observer.notes),
         )
 
-    def _joined(self) -> None:
+    def _on_join(self) -> None:
         if self.rank is not None:
-            return  # it has left its group, and joins another: it keeps its number
+            return  # the second group of a script that left its first: the rank stays that of the first
         self.rank, self.size, self.backend = dist.get_rank(), dist.get_world_size(), dist.get_backend()
-        if self._told is not None:
-            self._told()
+        if self._joined is not None:
+            self._joined()
 
-    def _say_what_is_missing(self) -> None:
+    def _note_what_is_missing(self) -> None:
         steps, note = self._steps, self._observer.note
         if not steps.taken:
             note(
-                "No steps were found: no optimizer of torch.optim, or of Keras, took a step in this process. What the "
-                "script did is in the trace as far as it is known, and counts as `other` beyond that."
+                "No steps were found: no optimizer of torch.optim, or of Keras, took a step in this process. "
+                "Time that is not in a span of the trace counts as `other`."
             )
             return
         if not self._models.seen:
             note(
-                "No forward pass was found: no module that owns what the optimizers train was called from outside a "
-                "compiled function. Forward passes count as `other`, and samples are not known."
+                "No forward pass was found: no module with parameters of the optimizers was called from outside a "
+                "compiled function. Forward passes count as `other`, and the number of samples is unknown."
             )
         elif steps.samples is None and steps.timed_samples is None:
             note(
-                "How many samples a step has is not known: a model was called without a tensor, or called again "
+                "The number of samples per step is unknown: a model was called without a tensor, or repeatedly "
                 "within one step of its optimizer."
             )
         if self._models.device == "cuda":
-            note("The kinds within a step are not measured on a GPU: they are the times of queueing its work.")
+            note("The kinds of time within a step are not measured on a GPU: they are the times of queueing work.")

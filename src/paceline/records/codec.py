@@ -110,6 +110,13 @@ def read_record(path: Path, cls: type[Record]) -> Record:
         raise _damaged(path, str(error)) from error
 
 
+def optional_record(path: Path, cls: type[Record]) -> Record | None:
+    """The record at `path`; None where there is none, or where it cannot be read."""
+    with contextlib.suppress(StorageError):
+        return read_record(path, cls)
+    return None
+
+
 def part(cls: type[Record]) -> Record:
     """A field that is a record of its own in Python, and whose fields stand beside the others in JSON."""
     return dataclasses.field(default_factory=cls, metadata={"part": cls})

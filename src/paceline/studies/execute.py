@@ -16,8 +16,7 @@ from pathlib import Path
 from paceline.data.store import Prepared
 from paceline.errors import RankError, RunError, StorageError
 from paceline.launch import machine
-from paceline.launch.base import Launcher, Progress
-from paceline.launch.interrupted import Interrupted
+from paceline.launch.base import Interrupted, Launcher, Progress
 from paceline.published.folder_copy import write_copy
 from paceline.records.codec import write_record
 from paceline.records.run import Manifest, RunResult

@@ -11,7 +11,7 @@ import pytest
 
 from light_launch import point, wait_for
 from paceline.errors import RequestError
-from paceline.launch.job_script import JobPlan, check_slurm, pbs_script, seconds, slurm_script
+from paceline.launch.job_script import JobPlan, check_slurm, pbs_script, slurm_script, time_limit_s
 from paceline.launch.pbs import PbsLauncher
 from paceline.launch.slurm import SlurmLauncher
 from paceline.records.folder import RunFolder
@@ -43,7 +43,7 @@ HOSTILE = [
 def script(where, write=slurm_script, path=Path("/data/run"), **changes):
     settings = replace(SETTINGS, **changes)
     plan = JobPlan(
-        name="paceline-x", folder=RunFolder(path), settings=settings, keeper=("python", "keep it"), mpiexec="mpiexec"
+        name="paceline-x", folder=RunFolder(path), settings=settings, wrapper=("python", "keep it"), mpiexec="mpiexec"
     )
     return write(where, plan)
 
@@ -139,7 +139,7 @@ def test_a_parameter_servers_threads_count_too():
 @pytest.mark.parametrize("write", [slurm_script, pbs_script])
 def test_a_hostile_value_is_refused(key, value, write):
     given = (value,) if key in ("modules", "directives") else value
-    with pytest.raises(RequestError, match=r"cannot stand in a job script|launch\.directives has"):
+    with pytest.raises(RequestError, match=r"is not allowed in a job script|launch\.directives has"):
         script(point(1), write, **{key: given})
 
 
@@ -151,7 +151,7 @@ def test_a_hostile_interface_is_refused(value):
 
 @pytest.mark.parametrize("value", HOSTILE)
 def test_a_hostile_option_value_is_refused(value):
-    with pytest.raises(RequestError, match="cannot stand in a job script"):
+    with pytest.raises(RequestError, match="is not allowed in a job script"):
         script(point(1), directives=(f"--comment={value}",))
 
 
@@ -170,13 +170,13 @@ def test_a_hostile_option_value_is_refused(value):
     ],
 )
 def test_what_paceline_says_itself_is_refused_abbreviated_too(directive):
-    with pytest.raises(RequestError, match=r"is what Paceline itself says of a job"):
+    with pytest.raises(RequestError, match=r"Paceline sets .* itself"):
         script(point(1), directives=(directive,))
 
 
 @pytest.mark.parametrize("directive", ["-l walltime=9", "-N x", "-o x", "-l select=9"])
 def test_the_same_of_pbs(directive):
-    with pytest.raises(RequestError, match=r"is what Paceline itself says of a job"):
+    with pytest.raises(RequestError, match=r"Paceline sets .* itself"):
         script(point(1), pbs_script, directives=(directive,))
 
 
@@ -191,7 +191,7 @@ def test_a_hostile_folder_stays_one_word_everywhere(tmp_path):
     folder = RunFolder(tmp_path / name)
     folder.ranks.mkdir(parents=True)
     plan = JobPlan(
-        name=name, folder=folder, settings=SETTINGS, keeper=("printf", "%s", str(folder.path)), mpiexec="env"
+        name=name, folder=folder, settings=SETTINGS, wrapper=("printf", "%s", str(folder.path)), mpiexec="env"
     )
     text = slurm_script(point(1), replace(plan, settings=replace(SETTINGS, start="mpiexec")))
     assert directives(text)[0] == '--job-name="a-b-c-d-touch-hacked-touch-hacked-touch-hacked-j"'
@@ -214,7 +214,7 @@ def test_the_shells_part_passes_warnings_on_and_keeps_the_exit_code(tmp_path):
         name="x",
         folder=folder,
         settings=replace(SETTINGS, start="mpiexec"),
-        keeper=("keeper", str(folder.notice)),
+        wrapper=("wrapper", str(folder.notice)),
         mpiexec=str(fake),
     )
     path = tmp_path / "job.sh"
@@ -261,7 +261,7 @@ def test_a_time_limit_that_leaves_no_time_before_the_warning_is_refused():
     ],
 )
 def test_time_limits_in_seconds(text, expected):
-    assert seconds(text) == expected
+    assert time_limit_s(text) == expected
 
 
 def test_the_script_of_pbs():

@@ -1,4 +1,4 @@
-"""One keeper and its rank, started as mpiexec would: what it says about the rank, and what it does for other hosts."""
+"""One wrapper and its rank, started as mpiexec would: what it says about the rank, and what it does for other hosts."""
 
 import os
 import signal
@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from light_launch import light, manifest, point, running_ranks, wait_for
-from paceline.launch.kept import keeper_command
-from paceline.launch.lost import Answer, answer_path, question
+from paceline.launch.kept import wrapper_command
+from paceline.launch.lost import HostAnswer, answer_file, question_file
 from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import RankEnd, RankStart
@@ -25,13 +25,13 @@ def folder(tmp_path):
 
 
 class Kept:
-    """A keeper in the place of rank 0 of `size`."""
+    """A wrapper in the place of rank 0 of `size`."""
 
     def __init__(self, folder, told, command, size=1):
         write_record(folder.manifest, told)
         environment = os.environ | {"PMI_RANK": "0", "PMI_SIZE": str(size)}
         self.process = subprocess.Popen(
-            keeper_command(folder, command), env=environment, stderr=subprocess.PIPE, text=True
+            wrapper_command(folder, command), env=environment, stderr=subprocess.PIPE, text=True
         )
 
     def __enter__(self):
@@ -84,15 +84,15 @@ def test_between_hosts_it_answers_when_it_is_asked(folder):
     told = manifest(point(1, hosts=2), settings=LaunchSettings(interface="lo"))
     with Kept(folder, told, light("--steps", 100000)) as process:
         assert wait_for(lambda: running_ranks(folder.path), 30)
-        assert not answer_path(folder, 0).exists()
-        question(folder).touch()
-        assert wait_for(answer_path(folder, 0).exists, 30)
+        assert not answer_file(folder, 0).exists()
+        question_file(folder).touch()
+        assert wait_for(answer_file(folder, 0).exists, 30)
         folder.stop.touch()
         process.wait(30)
-    assert read_record(answer_path(folder, 0), Answer).reaches
+    assert read_record(answer_file(folder, 0), HostAnswer).reaches
 
 
 def test_on_one_host_nobody_asks(folder):
-    question(folder).touch()
+    question_file(folder).touch()
     finished(folder, manifest(point(1)), light("--steps", 200))
-    assert not answer_path(folder, 0).exists()
+    assert not answer_file(folder, 0).exists()

@@ -1,4 +1,4 @@
-"""The keeper of a rank in a job that is warned: it passes the warning on, and says how the rank left."""
+"""The wrapper of a rank in a job that is warned: it passes the warning on, and says how the rank left."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from light_launch import manifest, point, wait_for
-from paceline.launch.kept import keeper_command
+from paceline.launch.kept import wrapper_command
 from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import STOPPED, RankEnd, RankStart
@@ -34,8 +34,8 @@ sys.exit(75)
 
 
 @pytest.fixture
-def keeper(tmp_path):
-    """Starts the keeper of one rank, as srun would."""
+def wrapper(tmp_path):
+    """Starts the wrapper of one rank, as srun would."""
     started = []
 
     def start(launcher, grace_s=60.0):
@@ -45,7 +45,7 @@ def keeper(tmp_path):
         where = replace(point(1, pin=False), launcher=launcher)
         write_record(folder.manifest, manifest(where, settings=LaunchSettings(grace_s=grace_s)))
         (tmp_path / "rank.py").write_text(RANK)
-        command = keeper_command(folder, (sys.executable, str(tmp_path / "rank.py")))
+        command = wrapper_command(folder, (sys.executable, str(tmp_path / "rank.py")))
         told = {"SLURM_PROCID": "0", "SLURM_NTASKS": "1", "SLURM_LOCALID": "0", "SLURM_STEP_TASKS_PER_NODE": "1"}
         started.append(subprocess.Popen(command, env=os.environ | told, stderr=subprocess.PIPE))
         assert wait_for((tmp_path / "loading").exists, 30)
@@ -58,8 +58,8 @@ def keeper(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["SIGUSR1", "SIGTERM", "file"])
-def test_a_warning_reaches_the_rank_however_early(keeper, tmp_path, how):
-    process, folder = keeper("slurm")
+def test_a_warning_reaches_the_rank_however_early(wrapper, tmp_path, how):
+    process, folder = wrapper("slurm")
     started = read_record(folder.rank_start(0), RankStart) if wait_for(folder.rank_start(0).exists, 20) else None
     assert started is not None and started.started_at_ns is not None
     if how == "file":
@@ -75,16 +75,16 @@ def test_a_warning_reaches_the_rank_however_early(keeper, tmp_path, how):
 
 
 @pytest.mark.parametrize(("launcher", "grace_s"), [("mpi", 60.0), ("slurm", 0.0)])
-def test_without_warnings_a_signal_ends_the_rank(keeper, launcher, grace_s):
-    process, folder = keeper(launcher, grace_s)
+def test_without_warnings_a_signal_ends_the_rank(wrapper, launcher, grace_s):
+    process, folder = wrapper(launcher, grace_s)
     assert wait_for(folder.rank_start(0).exists, 20)
     process.send_signal(signal.SIGTERM)
     assert process.wait(20) == 128 + signal.SIGTERM
     assert read_record(folder.rank_end(0), RankEnd).code == -signal.SIGTERM
 
 
-def test_a_warned_rank_is_ended_all_the_same_when_the_run_is_stopped(keeper):
-    process, folder = keeper("slurm")
+def test_a_warned_rank_is_ended_all_the_same_when_the_run_is_stopped(wrapper):
+    process, folder = wrapper("slurm")
     assert wait_for(folder.rank_start(0).exists, 20)
     folder.stop.touch()
     assert process.wait(20) == 128 + signal.SIGKILL

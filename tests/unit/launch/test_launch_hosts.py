@@ -12,40 +12,40 @@ import pytest
 from light_launch import point
 from paceline.errors import RequestError
 from paceline.launch.child import interface_environment
-from paceline.launch.hosts import check_hosts, hosts_of, is_here, placed, program_on, ranks_on
+from paceline.launch.hosts import check_hosts, is_this_host, placement_on_hosts, point_hosts, program_on, ranks_by_host
 from paceline.records.settings import LaunchSettings
 
 TWO = LaunchSettings(machines=("h1", "h2", "h3"), interface="eth0", agent=("ssh", "-q"))
 
 
 def test_the_first_named_hosts_are_used_and_this_one_where_none_is_named():
-    assert hosts_of(point(4, hosts=2), TWO) == ("h1", "h2")
-    assert hosts_of(point(4), TWO) == ("h1",)
-    assert hosts_of(point(4), LaunchSettings()) == (socket.gethostname(),)
+    assert point_hosts(point(4, hosts=2), TWO) == ("h1", "h2")
+    assert point_hosts(point(4), TWO) == ("h1",)
+    assert point_hosts(point(4), LaunchSettings()) == (socket.gethostname(),)
 
 
 def test_ranks_are_numbered_over_the_hosts_larger_shares_first():
-    assert ranks_on(point(5, hosts=2)) == ((0, 1, 2), (3, 4))
-    assert ranks_on(point(2)) == ((0, 1),)
+    assert ranks_by_host(point(5, hosts=2)) == ((0, 1, 2), (3, 4))
+    assert ranks_by_host(point(2)) == ((0, 1),)
 
 
 def test_a_host_is_known_by_its_short_name_too():
     own = socket.gethostname()
-    assert is_here(own) and is_here("localhost") and is_here(f"{own.split('.')[0]}.elsewhere")
-    assert not is_here("h1")
+    assert is_this_host(own) and is_this_host("localhost") and is_this_host(f"{own.split('.')[0]}.elsewhere")
+    assert not is_this_host("h1")
 
 
 @pytest.mark.parametrize(
     ("changes", "hosts", "words"),
     [
-        ({"machines": ("h1",)}, 2, "2 hosts are asked for, and launch.machines names 1"),
-        ({"machines": ()}, 3, "3 hosts are asked for, and launch.machines names none"),
+        ({"machines": ("h1",)}, 2, "2 hosts are requested, and launch.machines names 1"),
+        ({"machines": ()}, 3, "3 hosts are requested, and launch.machines names none"),
         ({"interface": ""}, 2, "launch.interface is not set"),
-        ({"interface": "eth0; rm"}, 2, "no interface's name"),
-        ({"machines": ("h1", "-oProxyCommand=reboot")}, 2, "no host's name"),
-        ({"machines": ("h1", "h2 h3")}, 2, "no host's name"),
-        ({"machines": ("h1", "h2,h3")}, 2, "no host's name"),
-        ({"machines": ("$(id)",)}, 1, "no host's name"),
+        ({"interface": "eth0; rm"}, 2, "not the name of an interface"),
+        ({"machines": ("h1", "-oProxyCommand=reboot")}, 2, "not the name of a host"),
+        ({"machines": ("h1", "h2 h3")}, 2, "not the name of a host"),
+        ({"machines": ("h1", "h2,h3")}, 2, "not the name of a host"),
+        ({"machines": ("$(id)",)}, 1, "not the name of a host"),
         ({"machines": (socket.gethostname(), "h2"), "interface": "none0"}, 2, "has no network interface 'none0'"),
     ],
 )
@@ -56,9 +56,9 @@ def test_hosts_that_cannot_be_meant_are_refused(changes, hosts, words):
 
 
 def test_a_host_without_a_rank_is_refused():
-    with pytest.raises(RequestError, match="3 hosts are asked for, and only 2 ranks"):
+    with pytest.raises(RequestError, match="3 hosts are requested for 2 ranks"):
         check_hosts(point(2, hosts=3), TWO)
-    assert placed(point(2, hosts=3), TWO).text.endswith("1 on h1, 1 on h2, 0 on h3; each host pins its own")
+    assert placement_on_hosts(point(2, hosts=3), TWO).text.endswith("1 on h1, 1 on h2, 0 on h3; each host pins its own")
 
 
 def test_hosts_as_they_should_be_pass():
@@ -96,15 +96,15 @@ def test_what_goes_through_an_agent_comes_out_word_for_word(monkeypatch, tmp_pat
 
 
 def test_the_placement_of_several_hosts_says_who_gets_how_many():
-    placed_there = placed(point(5, hosts=2), TWO)
+    placed_there = placement_on_hosts(point(5, hosts=2), TWO)
     assert placed_there.cores is None
     assert placed_there.text == "5 ranks × 1 thread: 3 on h1, 2 on h2; each host pins its own"
-    assert "pinning is off" in placed(point(4, hosts=2, pin=False), TWO).text
+    assert "pinning is off" in placement_on_hosts(point(4, hosts=2, pin=False), TWO).text
 
 
 def test_a_single_host_that_is_another_pins_by_itself():
-    assert placed(point(1), TWO).cores is None
-    assert placed(point(1), TWO).text == "1 rank × 1 thread: 1 on h1; each host pins its own"
+    assert placement_on_hosts(point(1), TWO).cores is None
+    assert placement_on_hosts(point(1), TWO).text == "1 rank × 1 thread: 1 on h1; each host pins its own"
 
 
 def test_what_lies_behind_an_interface_is_named_to_mpi_too(tmp_path):

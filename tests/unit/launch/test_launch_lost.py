@@ -7,7 +7,14 @@ import pytest
 
 from light_launch import manifest, point
 from paceline.errors import RankError
-from paceline.launch.lost import Answer, answer, answer_path, lost_hosts, question, unreachable
+from paceline.launch.lost import (
+    HostAnswer,
+    answer_file,
+    question_file,
+    unreachable_hosts,
+    unreachable_hosts_error,
+    write_answer,
+)
 from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import Meeting, RankEnd
@@ -18,7 +25,7 @@ HANG = RankError("All ranks hang, rank 0 of 4 on a: no rank has moved for 30.0 s
 
 
 def answers(**said):
-    return {host: None if words is None else Answer(host=host, **words) for host, words in said.items()}
+    return {host: None if words is None else HostAnswer(host=host, **words) for host, words in said.items()}
 
 
 @pytest.mark.parametrize(
@@ -38,7 +45,7 @@ def answers(**said):
     ],
 )
 def test_the_lost_hosts_are_told_apart(said, lost):
-    assert unreachable(said) == lost
+    assert unreachable_hosts(said) == lost
 
 
 @dataclass
@@ -65,7 +72,7 @@ class Time:
 
 
 def asked(folder, time, ranks=RANKS):
-    return lost_hosts(ranks, folder, HANG, clock=time.clock, sleep=time.sleep)  # pyright: ignore
+    return unreachable_hosts_error(ranks, folder, HANG, clock=time.clock, sleep=time.sleep)  # pyright: ignore
 
 
 @pytest.fixture
@@ -77,27 +84,29 @@ def folder(tmp_path):
 
 def test_one_host_is_never_asked(folder):
     assert asked(folder, Time(), [Rank(0, "a"), Rank(1, "a")]) is None
-    assert not question(folder).exists()
+    assert not question_file(folder).exists()
 
 
 def test_a_host_that_stays_silent_is_named_in_bounded_time(folder):
     time = Time()
-    write_record(answer_path(folder, 1), Answer(host="a", **FINE))
+    write_record(answer_file(folder, 1), HostAnswer(host="a", **FINE))
     error = asked(folder, time)
-    assert question(folder).exists()
+    assert question_file(folder).exists()
     assert 5 < time.now < 30
-    assert str(error).startswith("Host b no longer answers: ranks 2 and 3 of 4 were there.\n  b: its keeper does not")
-    assert "1 host of 2 still answered. What the ranks had to say: All ranks hang" in str(error)
+    assert str(error).startswith(
+        "Host b no longer answers: ranks 2 and 3 of 4 were there.\n  b: its rank wrapper does not"
+    )
+    assert "1 host of 2 still answered. The ranks reported: All ranks hang" in str(error)
 
 
 def test_hosts_that_all_answer_leave_the_error_as_it_is(folder):
-    time = Time(lambda: [write_record(answer_path(folder, r.number), Answer(host=r.host, **FINE)) for r in RANKS])
+    time = Time(lambda: [write_record(answer_file(folder, r.number), HostAnswer(host=r.host, **FINE)) for r in RANKS])
     assert asked(folder, time) is None
     assert time.now < 1
 
 
 def test_a_host_whose_ranks_were_seen_to_end_is_not_waited_for(folder):
-    write_record(answer_path(folder, 0), Answer(host="a", **FINE))
+    write_record(answer_file(folder, 0), HostAnswer(host="a", **FINE))
     for rank in (2, 3):
         write_record(folder.rank_end(rank), RankEnd(rank=rank, host="b", code=1, ended_at_ns=1))
     time = Time()
@@ -106,19 +115,19 @@ def test_a_host_whose_ranks_were_seen_to_end_is_not_waited_for(folder):
 
 
 def test_two_hosts_that_do_not_reach_each_other_are_both_named(folder):
-    write_record(answer_path(folder, 0), Answer(host="a", **FINE))
-    write_record(answer_path(folder, 2), Answer(host="b", up=True, reaches=False))
+    write_record(answer_file(folder, 0), HostAnswer(host="a", **FINE))
+    write_record(answer_file(folder, 2), HostAnswer(host="b", up=True, reaches=False))
     assert str(asked(folder, Time())).startswith("Hosts a and b no longer reach each other: ranks 0, 1, 2 and 3 of 4")
 
 
-def test_a_keeper_says_whether_its_link_is_up_and_rank_0_in_reach(folder):
+def test_a_wrapper_says_whether_its_link_is_up_and_rank_0_in_reach(folder):
     told = manifest(point(2, hosts=2), settings=LaunchSettings(interface="lo"))
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         write_record(folder.meeting, Meeting(address="127.0.0.1", port=port, launched_at_ns=0))
-        answer(folder, told, 1, "b")
-    assert read_record(answer_path(folder, 1), Answer) == Answer(host="b", **FINE)
-    answer(folder, told, 1, "b")  # refused now: the host still answers
-    assert read_record(answer_path(folder, 1), Answer).reaches
-    answer(folder, replace(told, launch=LaunchSettings(interface="none0")), 1, "b")
-    assert read_record(answer_path(folder, 1), Answer) == Answer(host="b", up=False, reaches=False)
+        write_answer(folder, told, 1, "b")
+    assert read_record(answer_file(folder, 1), HostAnswer) == HostAnswer(host="b", **FINE)
+    write_answer(folder, told, 1, "b")  # refused now: the host still answers
+    assert read_record(answer_file(folder, 1), HostAnswer).reaches
+    write_answer(folder, replace(told, launch=LaunchSettings(interface="none0")), 1, "b")
+    assert read_record(answer_file(folder, 1), HostAnswer) == HostAnswer(host="b", up=False, reaches=False)

@@ -44,7 +44,7 @@ def test_the_flavour_is_what_it_says_of_itself(program, said, whose):
 
 @pytest.mark.parametrize(("said", "code"), [("something else 1.0", 0), ("", 3)])
 def test_an_unknown_mpiexec_is_refused_with_its_words(program, said, code):
-    with pytest.raises(RequestError, match=f"whose mpiexec it is.*says: {said or 'nothing'}"):
+    with pytest.raises(RequestError, match=f"unknown MPI implementation.*prints: {said or 'nothing'}"):
         MpiLauncher(settings=program(said, code)).check(point(2))
 
 

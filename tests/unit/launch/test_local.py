@@ -75,7 +75,7 @@ def test_a_log_that_cannot_be_written_is_told_in_a_sentence(tmp_path):
 
 
 def test_the_worker_is_started_as_a_module():
-    assert LocalLauncher()._command[1:] == ("-P", "-m", "paceline.train.worker")
+    assert LocalLauncher().command[1:] == ("-P", "-m", "paceline.train.worker")
     assert local.WORKER == "paceline.train.worker"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from paceline.launch import machine
-from paceline.launch.machine import Here, launcher_clocks
+from paceline.launch.machine import LauncherClock, launcher_clocks
 from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.given import Clock, Complaint, Given, RollCall
@@ -43,8 +43,8 @@ def roll(*ranks: Given, offsets_s: tuple[int, ...] = (), **more) -> RollCall:
     return RollCall(refused=False, ranks=ranks, complaints=(), clocks=clocks, **more)
 
 
-def here(clock: str, wall_s: int = 500, monotonic_s: int = 100) -> Here:
-    return Here(clock=clock, wall_ns=wall_s * SECOND, monotonic_ns=monotonic_s * SECOND)
+def here(clock: str, wall_s: int = 500, monotonic_s: int = 100) -> LauncherClock:
+    return LauncherClock(clock=clock, wall_ns=wall_s * SECOND, monotonic_ns=monotonic_s * SECOND)
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_more_ranks_than_fit_into_memory_are_refused():
     with pytest.raises(RequestError) as caught:
         check_memory(4096, 8_000_000_000)
     assert caught.value.what == "4,096 ranks need at least 1.2 TB of memory, and this machine has 8.0 GB."
-    assert caught.value.right == "A rank takes 300 MB before its model and data: there is room for 26 at most."
+    assert caught.value.right == "A rank takes 300 MB before its model and data: at most 26 fit."
     assert "--ranks" in caught.value.next
 
 

@@ -10,7 +10,7 @@ import pytest
 from light_launch import light, point
 from paceline.errors import RequestError
 from paceline.launch.ray_cluster import RayLauncher
-from paceline.launch.ray_nodes import Node, Place, bundles, check_room, places, strategy
+from paceline.launch.ray_nodes import Node, RankPlace, bundles, check_capacity, placement_strategy, rank_places
 from paceline.records.settings import LaunchSettings
 from paceline.records.study import Point
 
@@ -23,7 +23,7 @@ def nodes(*cpus: int, gpus: int = 0) -> list[Node]:
 
 def fits(asked: Point, there: list[Node], settings: LaunchSettings = SPREAD) -> bool:
     try:
-        check_room(asked, settings, there, "the cluster")
+        check_capacity(asked, settings, there, "the cluster")
     except RequestError:
         return False
     return True
@@ -35,20 +35,20 @@ def test_a_bundle_is_the_ranks_of_one_host() -> None:
 
 
 def test_how_bundles_are_laid_over_nodes() -> None:
-    assert strategy(point(4, hosts=2), SPREAD) == "STRICT_SPREAD"
-    assert strategy(point(4, hosts=2), PACKED) == "PACK"
+    assert placement_strategy(point(4, hosts=2), SPREAD) == "STRICT_SPREAD"
+    assert placement_strategy(point(4, hosts=2), PACKED) == "PACK"
     # Ranks of one host meet on loopback: they may not be apart, whatever is asked for.
-    assert strategy(point(4), SPREAD) == strategy(point(4), PACKED) == "STRICT_PACK"
+    assert placement_strategy(point(4), SPREAD) == placement_strategy(point(4), PACKED) == "STRICT_PACK"
 
 
 def test_ranks_count_among_those_of_their_node() -> None:
-    apart = places(point(3, hosts=2), ["a", "b"])
+    apart = rank_places(point(3, hosts=2), ["a", "b"])
     assert apart == [
-        Place(bundle=0, local_rank=0, local_size=2),
-        Place(bundle=0, local_rank=1, local_size=2),
-        Place(bundle=1, local_rank=0, local_size=1),
+        RankPlace(bundle=0, local_rank=0, local_size=2),
+        RankPlace(bundle=0, local_rank=1, local_size=2),
+        RankPlace(bundle=1, local_rank=0, local_size=1),
     ]
-    together = places(point(3, hosts=2), ["a", "a"])
+    together = rank_places(point(3, hosts=2), ["a", "a"])
     assert [(place.bundle, place.local_rank, place.local_size) for place in together] == [
         (0, 0, 3),
         (0, 1, 3),
@@ -68,11 +68,11 @@ def test_what_fits() -> None:
 
 def test_the_refusal_says_what_is_there_and_what_was_asked_for() -> None:
     with pytest.raises(RequestError) as caught:
-        check_room(point(6, hosts=2), SPREAD, nodes(4, 2), "the cluster")
+        check_capacity(point(6, hosts=2), SPREAD, nodes(4, 2), "the cluster")
     asked, there = "6 ranks of 1 thread need 2 nodes with 3 CPUs each", "2 nodes: h0 with 4 CPUs, h1 with 2 CPUs"
     assert caught.value.what == f"{asked}, and the cluster has {there}."
-    with pytest.raises(RequestError, match="has no node that is alive"):
-        check_room(point(1), SPREAD, [], "the cluster")
+    with pytest.raises(RequestError, match="has no live node"):
+        check_capacity(point(1), SPREAD, [], "the cluster")
 
 
 def test_ray_that_is_not_installed_is_named_with_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from light_launch import manifest, point
-from paceline.launch.blame import Sight, awaited_rank, failure, hang
+from paceline.launch.blame import RankView, awaited_rank, failure_error, hang_error
 from paceline.launch.machine import Processor
 from paceline.launch.placement import placement_of
 from paceline.launch.supervise import Watch
@@ -44,22 +44,22 @@ def test_servers_count_among_the_threads_and_the_coordinator_does_not(cores, cro
     assert (found.cores is None) == crowded
 
 
-def sight(process: int, phase: str = "communicate", collectives: int = 9, **seen: object) -> Sight:
+def sight(process: int, phase: str = "communicate", collectives: int = 9, **seen: object) -> RankView:
     pulse = Pulse(beats=9, step=4, total_steps=0, collectives=collectives, phase=phase)
-    return Sight(rank=process, host="node-a", log=Path("a.log"), pulse=pulse, point=SERVED, **seen)  # pyright: ignore[reportArgumentType]
+    return RankView(rank=process, host="node-a", log=Path("a.log"), pulse=pulse, point=SERVED, **seen)  # pyright: ignore[reportArgumentType]
 
 
 def test_a_dead_server_is_called_one():
-    error = failure(sight(2, code=-9), 4, "")
+    error = failure_error(sight(2, code=-9), 4, "")
     assert error.what == "Server 0 (process 2 of 4) on node-a was killed by SIGKILL after step 4."
-    assert failure(sight(1, code=-9), 4, "").what.startswith("Rank 1 of 2 on node-a")
+    assert failure_error(sight(1, code=-9), 4, "").what.startswith("Rank 1 of 2 on node-a")
 
 
 def test_of_all_that_wait_a_rank_is_named_because_servers_only_answer():
     sights = [sight(0, collectives=50), sight(1, collectives=49), sight(2), sight(3, collectives=1)]
     assert awaited_rank(sights).rank == 1
     assert awaited_rank([*sights[:2], sight(2, state="stopped"), sights[3]]).rank == 2
-    text = hang(sights[1], sights, silence_s=31, heartbeat_s=30, log_tail="").what
+    text = hang_error(sights[1], sights, silence_s=31, heartbeat_s=30, log_tail="").what
     assert "Rank 1 of 2 on node-a hangs" in text
     assert "server 0: communicate" in text and "coordinator: communicate" in text
 

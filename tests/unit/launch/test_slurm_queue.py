@@ -6,8 +6,16 @@ import pytest
 
 from light_launch import manifest, point
 from paceline.errors import RunError
-from paceline.launch.slurm_job import SlurmJob, found, submitted
-from paceline.launch.slurm_queue import JobView, Queue, accounted_view, down_hosts, end_error, job_view, never_starts
+from paceline.launch.slurm_job import SlurmJob, job_to_resume, submitted_job
+from paceline.launch.slurm_queue import (
+    JobView,
+    Queue,
+    accounting_view,
+    down_hosts,
+    end_error,
+    job_view,
+    never_starts_error,
+)
 from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder
 from paceline.records.run import Job
@@ -68,12 +76,14 @@ def test_a_job_that_left_in_time_was_preempted_all_the_same(state, preempted, ex
 
 
 def test_what_accounts_say():
-    view = accounted_view("CANCELLED by 1000|0:15|2026-01-02T03:00:00|2026-01-02T03:00:05|2026-01-02T03:10:00|n[1-2]\n")
+    view = accounting_view(
+        "CANCELLED by 1000|0:15|2026-01-02T03:00:00|2026-01-02T03:00:05|2026-01-02T03:10:00|n[1-2]\n"
+    )
     assert view is not None
     assert (view.state, view.by, view.exit_signal, view.queue_s, view.over) == ("CANCELLED", "1000", 15, 5, True)
-    assert accounted_view("") is None
-    assert accounted_view("No accounting here") is None
-    never = accounted_view("CANCELLED by 0|0:0|2026-01-02T03:00:00|None|2026-01-02T03:10:00|None assigned")
+    assert accounting_view("") is None
+    assert accounting_view("No accounting here") is None
+    never = accounting_view("CANCELLED by 0|0:0|2026-01-02T03:00:00|None|2026-01-02T03:10:00|None assigned")
     assert never is not None and (never.hosts, never.queue_s) == ("", None)
 
 
@@ -81,23 +91,23 @@ def test_what_accounts_say():
     "reason", ["BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "PartitionConfig", "InvalidAccount"]
 )
 def test_what_no_waiting_ends_is_refused(reason):
-    error = never_starts(JobView(state="PENDING", reason=reason), 0.0, 300.0)
+    error = never_starts_error(JobView(state="PENDING", reason=reason), 0.0, 300.0)
     assert error is not None and f"({reason})" in error.what
 
 
 @pytest.mark.parametrize("reason", ["", "Resources", "Priority", "QOSMaxJobsPerUserLimit", "JobHeldUser", "BeginTime"])
 def test_what_waiting_ends_is_waited_for(reason):
-    assert never_starts(JobView(state="PENDING", reason=reason), 1e6, 300.0) is None
+    assert never_starts_error(JobView(state="PENDING", reason=reason), 1e6, 300.0) is None
 
 
 def test_hosts_that_are_down_are_given_time_and_maintenance_all_it_takes():
     down = JobView(state="PENDING", reason="ReqNodeNotAvail,_UnavailableNodes:n[1-2]")
-    assert never_starts(down, 299.0, 300.0) is None
-    error = never_starts(down, 301.0, 300.0)
+    assert never_starts_error(down, 299.0, 300.0) is None
+    error = never_starts_error(down, 301.0, 300.0)
     assert error is not None and "UnavailableNodes:n[1-2]" in error.what
     kept = JobView(state="PENDING", reason="ReqNodeNotAvail,_Reserved_for_maintenance")
-    assert never_starts(kept, 1e6, 300.0) is None
-    assert never_starts(JobView(state="RUNNING", reason="BadConstraints"), 0.0, 0.0) is None
+    assert never_starts_error(kept, 1e6, 300.0) is None
+    assert never_starts_error(JobView(state="RUNNING", reason="BadConstraints"), 0.0, 0.0) is None
 
 
 @pytest.mark.parametrize(
@@ -106,7 +116,7 @@ def test_hosts_that_are_down_are_given_time_and_maintenance_all_it_takes():
         ("CANCELLED", "was cancelled, not by this study"),
         ("TIMEOUT", "reached its time limit of 10 min before the run was done"),
         ("NODE_FAIL", "lost n2, of its hosts n[1-2]: SLURM calls it NODE_FAIL"),
-        ("OUT_OF_MEMORY", "used more memory than SLURM had given it on n[1-2]"),
+        ("OUT_OF_MEMORY", "used more memory than SLURM had allocated to it on n[1-2]"),
     ],
 )
 def test_ends_are_told_apart(state, words):
@@ -114,7 +124,7 @@ def test_ends_are_told_apart(state, words):
     assert view is not None
     error = end_error(view, "7", after_step=30, down=("n2",))
     assert error is not None and error.what.startswith("SLURM job 7 ") and words in error.what
-    assert "A checkpoint of step 30 is kept" in error.next
+    assert "A checkpoint of step 30 was saved" in error.next
 
 
 @pytest.mark.parametrize("state", ["COMPLETED", "FAILED", "RUNNING", "FORGOTTEN"])
@@ -209,29 +219,29 @@ def test_a_job_is_over_for_its_ranks_when_slurm_starts_it_again(folder):
 def test_a_job_is_found_by_its_number_or_by_its_name(folder):
     told = manifest(point(2))
     recorded(folder, told, job_id="7")
-    assert found(folder, told, Slurm(line("RUNNING"))) is not None
-    assert found(folder, told, Slurm(line("FAILED"))) is None, "nothing to be had from it"
+    assert job_to_resume(folder, told, Slurm(line("RUNNING"))) is not None
+    assert job_to_resume(folder, told, Slurm(line("FAILED"))) is None, "nothing to be had from it"
     recorded(folder, told)
     slurm = Slurm("8\n", line("PENDING"))
-    job = found(folder, told, slurm)
+    job = job_to_resume(folder, told, slurm)
     assert job is not None and job.job_id == "8"
     assert "--name=paceline-x" in slurm.asked[0]
     assert read_record(folder.job, Job).job_id == "8"
     recorded(folder, told)
-    assert found(folder, told, Slurm("")) is None, "killed before it was submitted"
+    assert job_to_resume(folder, told, Slurm("")) is None, "killed before it was submitted"
     recorded(folder, told, job_id="7", over=True)
-    assert found(folder, told, Slurm(line("RUNNING"))) is None
+    assert job_to_resume(folder, told, Slurm(line("RUNNING"))) is None
     later = manifest(point(2))
     recorded(folder, told, job_id="7")
-    assert found(folder, later, Slurm(line("RUNNING"))) is None, "the job of another attempt"
+    assert job_to_resume(folder, later, Slurm(line("RUNNING"))) is None, "the job of another attempt"
 
 
 def test_a_submission_whose_answer_was_lost_is_found_by_its_name(folder):
     told = manifest(point(2))
     slurm = Slurm((1, "sbatch: error: Socket timed out on send/recv operation"), "9\n")
-    job = submitted(folder, told, "#!/bin/bash\n", "paceline-x", LaunchSettings(), asking=slurm)
+    job = submitted_job(folder, told, "#!/bin/bash\n", "paceline-x", LaunchSettings(), asking=slurm)
     assert job.job_id == "9"
-    with pytest.raises(RunError, match="did not take the job: Batch job submission failed: Invalid qos"):
+    with pytest.raises(RunError, match="rejected the job: Batch job submission failed: Invalid qos"):
         refusal = Slurm((1, "sbatch: error: Batch job submission failed: Invalid qos"), "")
-        submitted(folder, told, "#!/bin/bash\n", "paceline-x", LaunchSettings(), asking=refusal)
+        submitted_job(folder, told, "#!/bin/bash\n", "paceline-x", LaunchSettings(), asking=refusal)
     assert read_record(folder.job, Job).over

@@ -108,7 +108,7 @@ def test_reports_come_back_in_order_of_rank(scene):
     scene.clock.at(1.0, lambda: scene.leave(1))
     scene.clock.at(2.0, lambda: scene.leave(0))
     assert [report.rank for report in scene.watch.until_done()] == [0, 1]
-    assert scene.clock.now_s == pytest.approx(2.0, abs=2 * supervise.LOOK_S)
+    assert scene.clock.now_s == pytest.approx(2.0, abs=2 * supervise.POLL_S)
 
 
 def test_progress_is_that_of_the_slowest_and_told_only_when_it_changes(scene):
@@ -135,14 +135,14 @@ def test_the_wait_for_others_is_short(scene):
     scene.clock.at(1.0, lambda: scene.ranks[1].end(-signal.SIGKILL))
     with pytest.raises(RankError, match="Rank 1 of 2 on node-a was killed by SIGKILL"):
         scene.watch.until_done()
-    assert scene.clock.now_s == pytest.approx(1.0 + supervise.GRACE_S, abs=3 * supervise.LOOK_S)
+    assert scene.clock.now_s == pytest.approx(1.0 + supervise.GRACE_S, abs=3 * supervise.POLL_S)
 
 
 def test_there_is_no_wait_when_all_have_ended(scene):
     scene.clock.at(1.0, lambda: (scene.leave(0), scene.ranks[1].end(3)))
     with pytest.raises(RankError, match="Rank 1 of 2 on node-a ended with exit code 3"):
         scene.watch.until_done()
-    assert scene.clock.now_s == pytest.approx(1.0, abs=2 * supervise.LOOK_S)
+    assert scene.clock.now_s == pytest.approx(1.0, abs=2 * supervise.POLL_S)
 
 
 def test_a_rank_that_says_it_failed_and_does_not_leave_is_not_waited_for(scene):
@@ -251,7 +251,7 @@ def test_ranks_are_asked_before_they_are_killed():
     assert willing.received[0] == signal.SIGTERM
     assert signal.SIGKILL not in willing.received
     assert stubborn.code == -signal.SIGKILL
-    assert clock.now_s == pytest.approx(supervise.TERMINATE_S, abs=2 * supervise.LOOK_S)
+    assert clock.now_s == pytest.approx(supervise.TERMINATE_S, abs=2 * supervise.POLL_S)
 
 
 def test_ranks_that_have_ended_get_no_signal():

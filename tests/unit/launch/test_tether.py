@@ -11,7 +11,7 @@ import pytest
 
 from light_launch import wait_for
 from paceline.launch.child import python
-from paceline.launch.kept import TETHER, tethered
+from paceline.launch.kept import WATCHDOG, watchdog_command
 
 TIDY = """
 import pathlib, signal, sys, time
@@ -40,7 +40,7 @@ def finished(command):
 @pytest.fixture
 def tidy(tmp_path):
     """A program under a tether, that says in a file that it could tidy up; and its process."""
-    with started(tethered((sys.executable, "-c", TIDY, str(tmp_path / "said")))) as process:
+    with started(watchdog_command((sys.executable, "-c", TIDY, str(tmp_path / "said")))) as process:
         assert process.stdout.readline() == b"ready\n"
         (program,) = psutil.Process(process.pid).children()
         try:
@@ -58,14 +58,14 @@ def gone(process):
 @pytest.mark.parametrize("code", [0, 3])
 def test_the_exit_code_is_the_programs(code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert finished(tethered(("sh", "-c", f"pwd; exit {code}"))) == (code, f"{tmp_path}\n")
+    assert finished(watchdog_command(("sh", "-c", f"pwd; exit {code}"))) == (code, f"{tmp_path}\n")
 
 
 def test_a_program_that_a_signal_ends_is_told_as_by_a_shell():
-    assert finished(tethered(("sh", "-c", "kill -KILL $$"))) == (128 + signal.SIGKILL, "")
+    assert finished(watchdog_command(("sh", "-c", "kill -KILL $$"))) == (128 + signal.SIGKILL, "")
 
 
-@pytest.mark.parametrize("tether", [tethered(()), (*python("-m", TETHER), str(os.getpid()))])
+@pytest.mark.parametrize("tether", [watchdog_command(()), (*python("-m", WATCHDOG), str(os.getpid()))])
 def test_a_program_that_is_not_there_is_told_as_by_a_shell(tether):
     assert finished((*tether, "/no/such/program")) == (127, "/no/such/program: No such file or directory\n")
 
@@ -99,11 +99,11 @@ def test_the_program_does_not_outlive_a_killed_tether(tidy):
 
 
 def test_what_is_tied_to_a_parent_becomes_the_program():
-    process = started((*python("-m", TETHER), str(os.getpid()), "sh", "-c", "echo $$"))
+    process = started((*python("-m", WATCHDOG), str(os.getpid()), "sh", "-c", "echo $$"))
     said, _ = process.communicate(timeout=30)
     assert (int(said), process.returncode) == (process.pid, 0)
 
 
 def test_a_parent_that_is_another_by_now_ends_it():
-    code, said = finished((*python("-m", TETHER), "1", "sleep", "600"))
-    assert code == 1 and "gone" in said
+    code, said = finished((*python("-m", WATCHDOG), "1", "sleep", "600"))
+    assert code == 1 and "has ended" in said

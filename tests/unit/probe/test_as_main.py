@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paceline.errors import RequestError
-from paceline.probe.as_main import prepared, run_as_main
+from paceline.probe.as_main import prepared_script, run_as_main
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def own_interpreter(monkeypatch):
 def ended(folder: Path, text: str, *arguments: str):
     script = folder / "job.py"
     script.write_text(text)
-    return run_as_main(*prepared(script, arguments))
+    return run_as_main(*prepared_script(script, arguments))
 
 
 def test_a_script_finds_what_it_would_find_alone(tmp_path, capsys):
@@ -42,8 +42,8 @@ def test_a_module_by_its_name(tmp_path, monkeypatch, capsys):
     (package / "other.py").write_text("x = 5\n")
     (package / "__main__.py").write_text("print('whole package', __spec__.name)\n")
     monkeypatch.syspath_prepend(tmp_path)
-    assert run_as_main(*prepared("lab_of_tests.job", ["a"])).exit_code == 0
-    assert run_as_main(*prepared("lab_of_tests", [])).exit_code == 0
+    assert run_as_main(*prepared_script("lab_of_tests.job", ["a"])).exit_code == 0
+    assert run_as_main(*prepared_script("lab_of_tests", [])).exit_code == 0
     told = capsys.readouterr().out.splitlines()
     assert told == ["lab_of_tests ['a'] 5", "whole package lab_of_tests.__main__"]
     for name in [each for each in sys.modules if each.startswith("lab_of_tests")]:
@@ -87,10 +87,10 @@ def test_the_scripts_own_hook_shows_its_errors(tmp_path, capsys, monkeypatch):
 
 def test_what_cannot_be_run_is_refused(tmp_path):
     with pytest.raises(RequestError, match="cannot be read: No such file"):
-        prepared(tmp_path / "missing.py", [])
+        prepared_script(tmp_path / "missing.py", [])
     with pytest.raises(RequestError, match="cannot be read: Is a directory"):
-        prepared(tmp_path, [])
-    with pytest.raises(RequestError, match=r"not Python that can be run: .*line 1"):
+        prepared_script(tmp_path, [])
+    with pytest.raises(RequestError, match=r"is not valid Python: .*line 1"):
         ended(tmp_path, "def\n")
     with pytest.raises(RequestError, match=r"no module 'not\.there'"):
-        prepared("not.there", [])
+        prepared_script("not.there", [])

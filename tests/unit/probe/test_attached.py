@@ -8,7 +8,7 @@ import pytest
 from paceline.errors import FolderError, RequestError
 from paceline.identity import this_rank
 from paceline.probe.__main__ import Request, main, parsed
-from paceline.probe.attached import Attached, LateWriter
+from paceline.probe.attached import DeferredSpanWriter, ExternalRank
 from paceline.probe.recorder import Recorder
 from paceline.records.spans import read_spans
 
@@ -22,7 +22,7 @@ def here(tmp_path, monkeypatch):
 
 
 def test_spans_from_before_the_folder_was_known_are_not_lost(here):
-    attached = Attached(Path("train.py"), None, this_rank())
+    attached = ExternalRank(Path("train.py"), None, this_rank())
     with attached.recorder.span("forward"):
         pass
     attached.recorder.flush()
@@ -33,7 +33,7 @@ def test_spans_from_before_the_folder_was_known_are_not_lost(here):
 
 
 def test_two_runs_of_one_second_have_two_folders(here):
-    first, second = (Attached("package.train", None, this_rank()).end() for _ in range(2))
+    first, second = (ExternalRank("package.train", None, this_rank()).end() for _ in range(2))
     assert first.path != second.path and first.path.name.startswith("package-train-2")
 
 
@@ -42,26 +42,26 @@ def test_ranks_that_never_talk_find_the_same_folder(here, monkeypatch):
     folders = []
     for rank in ("0", "1"):
         monkeypatch.setenv("RANK", rank)
-        folders.append(Attached(Path("train.py"), None, this_rank()).end())
+        folders.append(ExternalRank(Path("train.py"), None, this_rank()).end())
     assert folders[0] == folders[1]
     assert folders[0].rank_spans(0).exists() and folders[0].rank_spans(1).exists()
     monkeypatch.setenv("SLURM_JOB_ID", "12")
     monkeypatch.setenv("SLURM_STEP_ID", "3")
-    assert Attached(Path("train.py"), None, this_rank()).end().path == here / "runs" / "train-12.3"
+    assert ExternalRank(Path("train.py"), None, this_rank()).end().path == here / "runs" / "train-12.3"
 
 
 def test_a_folder_that_was_asked_for(here, monkeypatch):
-    folder = Attached(Path("train.py"), Path("mine"), this_rank()).end()
+    folder = ExternalRank(Path("train.py"), Path("mine"), this_rank()).end()
     assert folder.path == here / "mine"
-    with pytest.raises(FolderError, match="holds the spans of a run already"):
-        Attached(Path("train.py"), Path("mine"), this_rank())
+    with pytest.raises(FolderError, match="has the spans of a run already"):
+        ExternalRank(Path("train.py"), Path("mine"), this_rank())
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
-    assert Attached(Path("train.py"), Path("mine"), this_rank()).end().path == here / "mine-restart-1"
+    assert ExternalRank(Path("train.py"), Path("mine"), this_rank()).end().path == here / "mine-restart-1"
 
 
 def test_a_writer_without_a_place_keeps_everything_in_order(tmp_path):
-    writer = LateWriter()
-    recorder = Recorder(writer, Attached(Path("x.py"), tmp_path / "other", this_rank()).recorder._pulse)
+    writer = DeferredSpanWriter()
+    recorder = Recorder(writer, ExternalRank(Path("x.py"), tmp_path / "other", this_rank()).recorder._pulse)
     for kind in ("forward", "backward", "optimizer"):
         with recorder.span(kind):
             pass

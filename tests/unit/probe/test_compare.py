@@ -72,23 +72,23 @@ CASES = {
     "all on one host": (
         asked(3, 3),
         gave(3, 1, affinity=(0, 1, 2), cores=4),
-        ("fewer-hosts", "fatal", "1 host where 3 were asked for: all 3 processes on h1"),
+        ("fewer-hosts", "fatal", "1 host instead of 3: all 3 processes on h1"),
     ),
     "fewer hosts": (
         asked(6, 3),
         gave(6, 2, cores=4, affinity=(0, 1, 2, 3)),
-        ("fewer-hosts", "fatal", "2 hosts where 3 were asked for: 3 processes on h1, 3 processes on h2"),
+        ("fewer-hosts", "fatal", "2 hosts instead of 3: 3 processes on h1, 3 processes on h2"),
     ),
-    "more hosts": (asked(4, 1), gave(4, 2), ("more-hosts", "fatal", "2 hosts where 1 was asked for")),
+    "more hosts": (asked(4, 1), gave(4, 2), ("more-hosts", "fatal", "2 hosts instead of 1")),
     "unevenly spread": (
         asked(4, 2),
         changed(gave(cores=4, affinity=(0, 1, 2)), 2, host="h1", boot_id="boot-1"),
-        ("uneven-spread", "warning", r"carry 3 \+ 1 processes where 2 \+ 2"),
+        ("uneven-spread", "warning", r"run 3 \+ 1 processes instead of 2 \+ 2"),
     ),
     "two ranks on one core": (
         asked(),
         changed(gave(), 1, affinity=(0,)),
-        ("ranks-share-cores", "fatal", "Ranks 0 and 1 were put onto core 0 of h1 together, with 2 threads"),
+        ("ranks-share-cores", "fatal", "Ranks 0 and 1 share core 0 of h1, with 2 threads"),
     ),
     "the same without pinning": (
         asked(pin=False),
@@ -103,7 +103,7 @@ CASES = {
     "threads beyond the affinity": (
         asked(threads=2),
         gave(threads=2, threads_asked=2, cores=8),
-        ("threads-beyond-affinity", "fatal", "rank 0 on h1 has 2 threads and may use core 0 alone"),
+        ("threads-beyond-affinity", "fatal", "rank 0 on h1 has 2 threads and may use only core 0"),
     ),
     "more threads than cores": (
         asked(threads=2),
@@ -123,7 +123,7 @@ CASES = {
     "other threads": (
         asked(),
         changed(gave(cores=8, affinity=tuple(range(8))), 3, threads=3),
-        ("threads-not-as-asked", "warning", "Rank 3 took another number of threads than asked for: rank 3 has 3"),
+        ("threads-not-as-asked", "warning", "Rank 3 uses another number of threads than requested: rank 3 has 3"),
     ),
     "no GPU": (
         asked(device="cuda"),
@@ -182,7 +182,7 @@ CASES = {
     "emulated hosts on one core": (
         asked(2, 2),
         gave(2, 2, boot_id="boot"),
-        ("ranks-share-cores", "warning", "onto core 0 of h1 and h2"),
+        ("ranks-share-cores", "warning", "share core 0 of h1 and h2"),
     ),
 }
 

@@ -15,7 +15,7 @@ from torch.optim.optimizer import _global_optimizer_pre_hooks
 from paceline.probe.hooks.observer import Observer
 from paceline.probe.hooks.patches import Patches
 from paceline.probe.recorder import Recorder
-from paceline.probe.watch import Watch
+from paceline.probe.watch import Watcher
 from paceline.records.pulse import PulseWriter
 from paceline.records.spans import SpanWriter, read_spans
 from paceline.records.trace import SPAN_KINDS
@@ -30,7 +30,7 @@ def recorder(tmp_path):
 
 @pytest.fixture
 def watch(recorder):
-    made = Watch(recorder)
+    made = Watcher(recorder)
     yield made
     if not made.silent:
         made.end()
@@ -120,7 +120,7 @@ def test_everything_is_as_before_when_the_watch_ends(recorder):
         (torch._C._distributed_c10d.Work, "wait"),
     ]
     before = [vars(owner)[name] for owner, name in looked_at]
-    watch = Watch(recorder)
+    watch = Watcher(recorder)
     assert all(vars(owner)[name] is not old for (owner, name), old in zip(looked_at, before, strict=True))
     model = net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -192,7 +192,7 @@ def test_a_trace_that_cannot_be_written_does_not_end_the_script(recorder, watch)
     step(model, optimizer)
     step(model, optimizer)
     sight = watch.end()
-    assert "The trace breaks off after 1 step: No space left." in sight.notes
+    assert "The trace ends after 1 step: No space left." in sight.notes
     recorder._problem = None
 
 

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import HashStore
 
-from paceline.probe.process import Process
+from paceline.probe.process import ProcessCounters
 from paceline.units import seconds
 
 ELEMENTS = 1 << 20
@@ -36,7 +36,7 @@ def both(times: int) -> None:
 
 
 def test_what_gloo_uses_is_told_apart_and_kept_when_its_threads_end() -> None:
-    process = Process()
+    process = ProcessCounters()
     used_s = []
     for _ in range(2):
         watched = threading.Event()

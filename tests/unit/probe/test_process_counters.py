@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.probe.process import Process
+from paceline.probe.process import ProcessCounters
 
 MAIN = "4711"
 MS = 1_000_000
@@ -34,7 +34,7 @@ def thread(proc: Path, number: str, name: str, *, cpu: int, waited: int = 0, use
 
 
 def test_memory_comes_from_the_status_in_bytes(proc) -> None:
-    sample = Process(proc).sample()
+    sample = ProcessCounters(proc).sample()
     assert (sample["resident_bytes"], sample["anonymous_bytes"]) == (5000 * 1024, 3000 * 1024)
     assert sample["peak_bytes"] == 6000 * 1024
 
@@ -42,7 +42,7 @@ def test_memory_comes_from_the_status_in_bytes(proc) -> None:
 def test_threads_are_added_up_and_those_that_move_messages_apart(proc) -> None:
     thread(proc, "4712", "pt_gloo_runloop", cpu=70 * MS, waited=5 * MS, user=4, system=3)
     thread(proc, "4713", "python", cpu=300 * MS, waited=2 * MS, user=30)
-    sample = Process(proc).sample()
+    sample = ProcessCounters(proc).sample()
     assert sample["num_threads"] == 3
     assert (sample["main_cpu_ns"], sample["main_run_queue_wait_ns"]) == (900 * MS, 40 * MS)
     assert sample["run_queue_wait_ns"] == 47 * MS
@@ -51,12 +51,12 @@ def test_threads_are_added_up_and_those_that_move_messages_apart(proc) -> None:
 
 def test_without_a_thread_that_is_known_to_move_messages_their_time_is_not_measured(proc) -> None:
     thread(proc, "4713", "python", cpu=300 * MS)
-    sample = Process(proc).sample()
+    sample = ProcessCounters(proc).sample()
     assert "comm_user_ns" not in sample and "comm_system_ns" not in sample
 
 
 def test_what_an_ended_thread_used_is_kept(proc) -> None:
-    process = Process(proc)
+    process = ProcessCounters(proc)
     thread(proc, "4712", "pt_gloo_runloop", cpu=70 * MS, waited=5 * MS, user=4, system=3)
     process.sample()
     shutil.rmtree(proc / "task" / "4712")
@@ -65,7 +65,7 @@ def test_what_an_ended_thread_used_is_kept(proc) -> None:
 
 
 def test_a_number_that_is_used_again_is_another_thread(proc) -> None:
-    process = Process(proc)
+    process = ProcessCounters(proc)
     thread(proc, "4712", "pt_gloo_runloop", cpu=70 * MS, waited=5 * MS, user=4, system=3)
     process.sample()
     thread(proc, "4712", "python", cpu=1 * MS, waited=1 * MS, user=9)
@@ -74,7 +74,7 @@ def test_a_number_that_is_used_again_is_another_thread(proc) -> None:
 
 
 def test_a_name_that_a_thread_takes_after_its_first_sample_is_seen(proc) -> None:
-    process = Process(proc)
+    process = ProcessCounters(proc)
     thread(proc, "4712", "python", cpu=70 * MS, user=4)
     assert "comm_user_ns" not in process.sample()
     thread(proc, "4712", "pt_gloo_runloop", cpu=80 * MS, user=5)
@@ -83,12 +83,12 @@ def test_a_name_that_a_thread_takes_after_its_first_sample_is_seen(proc) -> None
 
 def test_a_thread_that_ends_while_it_is_read_is_passed_over(proc) -> None:
     (proc / "task" / "4712").mkdir()
-    sample = Process(proc).sample()
+    sample = ProcessCounters(proc).sample()
     assert (sample["main_cpu_ns"], sample["run_queue_wait_ns"]) == (900 * MS, 40 * MS)
 
 
 def test_a_system_without_such_a_tree_gives_what_getrusage_does(tmp_path) -> None:
-    sample = Process(tmp_path / "none").sample()
+    sample = ProcessCounters(tmp_path / "none").sample()
     assert sample["user_ns"] > 0 and sample["peak_bytes"] > 2**20
     assert {"voluntary_switches", "minor_faults", "children_user_ns"} <= sample.keys()
     assert not {"resident_bytes", "main_cpu_ns", "run_queue_wait_ns", "num_threads"} & sample.keys()
@@ -96,6 +96,6 @@ def test_a_system_without_such_a_tree_gives_what_getrusage_does(tmp_path) -> Non
 
 def test_a_kernel_that_does_not_count_waiting_leaves_threads_out(proc) -> None:
     (proc / "task" / MAIN / "schedstat").unlink()
-    sample = Process(proc).sample()
+    sample = ProcessCounters(proc).sample()
     assert sample["num_threads"] == 1
     assert "main_cpu_ns" not in sample and "run_queue_wait_ns" not in sample

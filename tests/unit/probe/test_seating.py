@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.probe.seating import crowded
+from paceline.probe.compare_cores import overloaded_processes
 
 SEATS = st.dictionaries(
     st.integers(0, 4), st.tuples(st.sets(st.integers(0, 4), min_size=1), st.integers(1, 2)), min_size=1, max_size=4
@@ -22,12 +22,12 @@ def fits(seats) -> bool:
 
 @given(SEATS)
 def test_nobody_is_crowded_exactly_where_all_fit(seats) -> None:
-    assert (crowded(seats) == frozenset()) == fits(seats)
+    assert (overloaded_processes(seats) == frozenset()) == fits(seats)
 
 
 @given(SEATS)
 def test_those_that_are_named_do_not_fit_by_themselves_and_the_others_do(seats) -> None:
-    named = crowded(seats)
+    named = overloaded_processes(seats)
     if named:
         among = {process: seats[process] for process in named}
         assert not fits(among)
@@ -37,6 +37,6 @@ def test_those_that_are_named_do_not_fit_by_themselves_and_the_others_do(seats) 
 
 
 def test_who_shares_one_core_is_named_whatever_else_there_is() -> None:
-    assert crowded({0: ((0,), 1), 1: ((0,), 1), 2: (range(8), 1)}) == {0, 1}
-    assert crowded({0: ((0, 1), 1), 1: ((0,), 1)}) == frozenset()  # rank 0 moves to core 1
-    assert crowded({rank: (range(128), 1) for rank in range(128)}) == frozenset()
+    assert overloaded_processes({0: ((0,), 1), 1: ((0,), 1), 2: (range(8), 1)}) == {0, 1}
+    assert overloaded_processes({0: ((0, 1), 1), 1: ((0,), 1)}) == frozenset()  # rank 0 moves to core 1
+    assert overloaded_processes({rank: (range(128), 1) for rank in range(128)}) == frozenset()

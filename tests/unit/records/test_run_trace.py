@@ -120,7 +120,7 @@ def test_a_script_says_how_many_ranks_there_were_and_what_was_not_measured(folde
     assert any("not compared" in problem for problem in run.problems)
 
 
-def test_keepers_name_the_hosts_of_ranks_that_never_came_to_an_end(folder: RunFolder) -> None:
+def test_wrappers_name_the_hosts_of_ranks_that_never_came_to_an_end(folder: RunFolder) -> None:
     for rank in range(2):
         write_record(folder.rank_start(rank), RankStart(rank=rank, host=f"n{rank}", pid=1))
     assert read_run(folder).hosts == ("n0", "n1")

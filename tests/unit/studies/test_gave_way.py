@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from study_help import FakeLauncher, loaded
 
-from paceline.launch.interrupted import Interrupted
+from paceline.launch.base import Interrupted
 from paceline.records.codec import read_record, write_record
 from paceline.records.folder import RunFolder, StudyFolder
 from paceline.records.run import Job, Manifest, RunResult

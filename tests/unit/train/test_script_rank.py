@@ -114,7 +114,7 @@ def test_a_script_that_was_changed_meanwhile_is_not_run(tmp_path: Path) -> None:
 
 def test_a_warned_script_is_not_killed_by_the_warning() -> None:
     before = signal.getsignal(signal.SIGUSR1)
-    signal.pthread_sigmask(signal.SIG_BLOCK, script.SIGNALS)  # as the keeper of a scheduler's job leaves them
+    signal.pthread_sigmask(signal.SIG_BLOCK, script.SIGNALS)  # as the wrapper of a scheduler's job leaves them
     try:
         script._hear_warnings()
         assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & set(script.SIGNALS)

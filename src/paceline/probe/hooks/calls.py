@@ -1,4 +1,4 @@
-"""Calls of torch that say what a script does: each in a span of its own.
+"""Hooks on calls of torch, each recorded as a span.
 
 DataLoader: the next batch                   input-wait
 Tensor.backward, torch.autograd.backward     backward
@@ -24,14 +24,14 @@ from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from paceline.probe.hooks.models import Models
-from paceline.probe.hooks.observer import Observer, Seen, watched
+from paceline.probe.hooks.observer import ObservedSpan, Observer, with_span
 from paceline.probe.hooks.patches import Patches
 from paceline.probe.hooks.steps import Steps
 from paceline.units import counted
 
 
 class Calls:
-    """Watches torch on behalf of one rank."""
+    """Hooks on torch in one rank."""
 
     def __init__(
         self,
@@ -41,20 +41,20 @@ class Calls:
         joined: Callable[[], None],
         waited: Callable[[Any], None],
     ) -> None:
-        """`joined` is called when the script has a process group, `waited` when it has waited for a message."""
+        """`joined` is called when the script has a process group, `waited` after it has waited for a message."""
         self._observer = observer
         self._steps = steps
         self._models = models
         self._joined = joined
         self._waited = waited
         self._hooks: list[Any] = []
-        self._updating: list[tuple[Any, Seen]] = []
+        self._updating: list[tuple[Any, ObservedSpan]] = []
         self._skipped = 0
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._num_optimizers = 0
 
     def attach(self, patches: Patches) -> None:
-        """Begin to watch."""
+        """Install the hooks."""
         patches.replace(_BaseDataLoaderIter, "__next__", self._fetching)
         patches.replace(DataLoader, "__iter__", self._fetching)
         patches.replace(torch.autograd, "backward", self._backward)
@@ -70,38 +70,38 @@ class Calls:
             self._attach_distributed(patches)
 
     def detach(self) -> None:
-        """Take the optimizers' hooks back; the patches undo the rest."""
+        """Remove the hooks of optimizers; the patches undo the rest."""
         for hook in self._hooks:
             hook.remove()
 
     def notes(self) -> None:
-        """Say what was skipped, and how many optimizers have stepped."""
+        """Note skipped updates and the number of optimizers that have stepped."""
         if self._num_optimizers:
             self._observer.recognise(counted(self._num_optimizers, "optimizer"))
         if self._skipped:
             skipped = counted(self._skipped, "update")
-            self._observer.note(f"GradScaler skipped {skipped}: what led to it is part of the step that followed.")
+            self._observer.note(f"GradScaler skipped {skipped}: the time before it is part of the next step.")
 
     def about_to_update(self, optimizer: Any) -> None:
-        """An optimizer's step begins; one that it makes another optimizer take is part of it."""
+        """An optimizer's step begins; a step of another optimizer inside it is part of it."""
         if is_compiling():
             return
-        if self._updating and self._updating[-1][0] is optimizer:  # the last time ended in an error
-            self._updating.pop()[1].__exit__(None, None, None)
+        if self._updating and self._updating[-1][0] is optimizer:  # its last step raised
+            self._updating.pop()[1].__exit__()
         if not self._observer.sees("optimizer"):
             return
         self._models.trained_by(optimizer)
         self._steps.about_to_update(optimizer)
-        seen = self._observer.span("optimizer")
-        seen.__enter__()
-        self._updating.append((optimizer, seen))
+        span = self._observer.span("optimizer")
+        span.__enter__()
+        self._updating.append((optimizer, span))
 
     def updated(self, optimizer: Any) -> None:
-        """An optimizer's step is over."""
+        """An optimizer's step has ended."""
         if is_compiling() or not self._updating or self._updating[-1][0] is not optimizer:
             return
-        _, seen = self._updating.pop()
-        seen.__exit__(None, None, None)
+        _, span = self._updating.pop()
+        span.__exit__()
         if optimizer not in self._optimizers:
             self._optimizers.add(optimizer)
             self._num_optimizers += 1
@@ -155,7 +155,7 @@ class Calls:
         return backward
 
     def _around(self, kind: str) -> Callable[[Any], Any]:
-        return lambda original: watched(self._observer, kind, original)
+        return lambda original: with_span(self._observer, kind, original)
 
     def _around_saving(self, patches: Patches) -> Callable[[ModuleType], None]:
         def attach(module: ModuleType) -> None:
@@ -175,7 +175,7 @@ class Calls:
             patches.replace(module, "init_process_group", lambda original: joining)
 
     def _waiting(self, original: Any) -> Any:
-        waiting = watched(self._observer, "communicate", original)
+        waiting = with_span(self._observer, "communicate", original)
 
         @functools.wraps(original)
         def wait(work: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Keras on torch: models that are called by a method of their own, and optimizers that are not torch's."""
+"""Hooks on Keras with the torch backend: its models override `__call__`, and its optimizers are not torch's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paceline.probe.hooks.patches import Patches
 
 
 def attach_keras(patches: Patches, observer: Observer, models: Models, calls: Calls) -> None:
-    """Watch Keras as soon as the script has imported it; where its classes are others, nothing is watched."""
+    """Install hooks on Keras when the script imports it; nothing where a version has other classes."""
 
     def watch_models(module: ModuleType) -> None:
         model = getattr(module, "Model", None)

@@ -1,11 +1,11 @@
-"""Observer: what all hooks share. Whether to look at all, spans that are not opened twice, what was found.
+"""Observer, shared by all hooks: whether to record, spans without inner duplicates, detected features and notes.
 
     if observer.sees("backward"):
         with observer.span("backward"):
             ...
 
-Only the main thread is seen, because only its spans nest; and nothing is seen in a forked child, which shares the
-recorder's memory with this process but not its file.
+Only the main thread is observed, because only its spans nest. A forked child is not observed: it has a copy of the
+recorder, but not its file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 from torch.compiler import is_compiling
@@ -24,8 +23,8 @@ from paceline.errors import StorageError
 from paceline.probe.recorder import Recorder
 from paceline.units import counted
 
-# A kind is not opened inside one of these: an inner module's forward is part of the outer one's, and a forward within
-# backward is activation checkpointing, which recomputes.
+# kind -> kinds inside which it is not recorded: the forward pass of an inner module is part of the outer one, and a
+# forward pass within backward is recomputation by activation checkpointing.
 _WITHIN = {
     "forward": ("forward", "evaluate", "backward"),
     "evaluate": ("forward", "evaluate", "backward"),
@@ -39,7 +38,7 @@ _WITHIN = {
 
 
 class Observer:
-    """The main thread of one rank, as the hooks see it."""
+    """Observes the main thread of one rank."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
@@ -48,7 +47,7 @@ class Observer:
         self._main = threading.get_ident()
         self._open: list[str] = []
         self._silent = False
-        # Cannot be taken back: a weak reference, so that it keeps nothing alive.
+        # Fork handlers cannot be unregistered: a weak reference keeps nothing alive.
         own: weakref.ref[Observer] = weakref.ref(self)
         os.register_at_fork(after_in_child=lambda: _forked(own))
 
@@ -57,7 +56,7 @@ class Observer:
         return self._silent
 
     def sees(self, kind: str) -> bool:
-        """Whether a span of this kind would begin now."""
+        """Whether a span of this kind would be recorded now."""
         if self._silent or threading.get_ident() != self._main:
             return False
         return not self._open or not any(each in self._open for each in _WITHIN[kind])
@@ -66,33 +65,33 @@ class Observer:
         """Whether a span of this kind is open."""
         return kind in self._open
 
-    def span(self, kind: str, operation: str | None = None) -> Seen:
-        """A context manager that records one span; only where `sees` says so."""
-        return Seen(self, kind, operation)
+    def span(self, kind: str, operation: str | None = None) -> ObservedSpan:
+        """A context manager that records one span; only where `sees` is true."""
+        return ObservedSpan(self, kind, operation)
 
     def recognise(self, what: str) -> None:
-        """Remember something that the script uses, in words."""
+        """Remember a feature that the script uses."""
         self.found[what] = None
 
     def note(self, sentence: str) -> None:
-        """Remember what its reader has to know."""
+        """Remember a sentence for the reader of the trace."""
         self.notes[sentence] = None
 
     def end_step(self, steps: int) -> None:
-        """Count a step; a trace that cannot be written any more ends, the script does not."""
+        """Count a step; where the trace cannot be written any more, recording ends and the script continues."""
         try:
             self.recorder.end_step(steps)
         except StorageError as error:
-            self.note(f"The trace breaks off after {counted(steps, 'step')}: {error.what}")
+            self.note(f"The trace ends after {counted(steps, 'step')}: {error.what}")
             self.silence()
 
     def silence(self) -> None:
-        """See nothing from now on."""
+        """Record nothing from now on."""
         self._silent = True
 
 
-class Seen:
-    """One open span of the main thread; made by `Observer.span`."""
+class ObservedSpan:
+    """One open span of the main thread, from `Observer.span`."""
 
     __slots__ = ("_depth", "_kind", "_observer", "_span")
 
@@ -106,23 +105,21 @@ class Seen:
         self._observer._open.append(self._kind)
         self._span.__enter__()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        # Together with what was left open inside by an error that the script has caught.
+    def __exit__(self, *_: object) -> None:
+        # Inner spans may still be open after an error that the script has caught.
         del self._observer._open[self._depth :]
         if not self._observer.silent:
-            self._span.__exit__(kind, error, trace)
+            self._span.__exit__()
 
 
-def watched(
+def with_span(
     observer: Observer, kind: str, original: Callable[..., Any], operation: str | None = None
 ) -> Callable[..., Any]:
-    """The same function, with a span of `kind` around each call that is not inside another."""
+    """A wrapper of `original` that records a span of `kind` for each call that is not inside another."""
 
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
-        # The first question, because a compiler that traces this answers it once and for all: nothing of it is left.
+        # `is_compiling` first: a compiler evaluates it at trace time, and removes the rest from the graph.
         if is_compiling() or not observer.sees(kind):
             return original(*args, **kwargs)
         with observer.span(kind, operation):
@@ -132,7 +129,7 @@ def watched(
 
 
 def _forked(own: weakref.ref[Observer]) -> None:
-    """In a child that shares this process's memory: a worker of a DataLoader, for instance."""
+    """Stop recording in a forked child, a worker of a DataLoader for instance."""
     observer = own()
     if observer is None:
         return

@@ -1,6 +1,6 @@
-"""Attributes of other packages, replaced and put back; and packages that are only imported later.
+"""Replaces attributes of other packages and restores them; waits for packages that are imported later.
 
-patches.replace(torch, "save", make)                 make(original) -> what stands there from now on
+patches.replace(torch, "save", make)                       make(original) -> the replacement
 patches.when_imported("keras.src.models.model", attach)    attach(module), now or right after its import
 patches.undo()
 """
@@ -19,20 +19,20 @@ _MISSING = object()
 
 
 class Patches:
-    """What was replaced, in order."""
+    """The replaced attributes, in order."""
 
     def __init__(self) -> None:
         self._replaced: list[tuple[Any, str, Any]] = []
         self._finder = _Finder()
 
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-        """Put `make(original)` in the place of an attribute; inherited ones stay where they are."""
+        """Replace an attribute by `make(original)`; inherited attributes are overridden, not changed."""
         own = vars(owner).get(name, _MISSING)
         self._replaced.append((owner, name, own))
         setattr(owner, name, make(getattr(owner, name)))
 
     def when_imported(self, name: str, attach: Callable[[ModuleType], None]) -> None:
-        """Call `attach` with a module as soon as it is there, before those who import from it."""
+        """Call `attach` with a module as soon as it is imported, before its importers use it."""
         if name in sys.modules:
             attach(sys.modules[name])
             return
@@ -41,7 +41,7 @@ class Patches:
             sys.meta_path.insert(0, self._finder)
 
     def undo(self) -> None:
-        """Put everything back, the last first."""
+        """Restore all attributes, the last first."""
         if self._finder in sys.meta_path:
             sys.meta_path.remove(self._finder)
         for owner, name, own in reversed(self._replaced):
@@ -53,7 +53,7 @@ class Patches:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds awaited modules as the others would, and has their loader say when it is done."""
+    """Finds awaited modules as other finders would, and wraps their loader."""
 
     def __init__(self) -> None:
         self.awaited: dict[str, Callable[[ModuleType], None]] = {}
@@ -71,7 +71,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.abc.Loader):
-    """The loader of a module, and what is to follow."""
+    """The loader of a module; calls `attach` after the import."""
 
     def __init__(self, loader: Any, attach: Callable[[ModuleType], None]) -> None:
         self._loader = loader
@@ -85,7 +85,7 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         assert module.__spec__ is not None
-        # Whoever asks a module for its loader (for resources, or its source) gets the true one.
+        # Code that uses the loader of a module (for resources, or its source) gets the original one.
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
         self._attach(module)

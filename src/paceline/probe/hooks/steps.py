@@ -1,15 +1,15 @@
-"""Steps of a script, told by its optimizers.
+"""Steps of a script, derived from the steps of its optimizers.
 
     │◀────────────────── step ──────────────────▶│◀──────── step ────────▶│
     input-wait  forward  backward  (again)  optimizer   ...      optimizer
-    └ the first step begins here                └ every other where the one before ended
+    └ the first step begins here                └ every other one at the end of the previous step
 
-Several optimizers that take turns (generator and discriminator) make one step together: it is over when all that took
-part in the step before have stepped, and at the latest when one of them is about to step a second time. A step that is
-skipped, by GradScaler for instance, is no step: its time and samples belong to the next.
+Several optimizers that alternate (generator and discriminator) make one step together. It ends when all optimizers of
+the previous step have stepped, at the latest when one of them is about to step a second time. An update that is
+skipped, by GradScaler for instance, ends no step: its time and samples belong to the next.
 
-Samples of a step: the first dimension of the first tensor that a model is called with in training, summed over the
-calls of a model; where several models take part in a step, the least of their sums.
+Samples of a step: the first dimension of the first tensor argument of a model in training, summed over the calls of the
+model; with several models in a step, the smallest of their sums.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from paceline.probe.hooks.observer import Observer
 
 
 class Steps:
-    """Counts the steps of one rank and the samples in them."""
+    """Counts the steps of one rank and their samples."""
 
     def __init__(self, observer: Observer, began_at_ns: int) -> None:
         self._observer = observer
@@ -40,20 +40,15 @@ class Steps:
         self._samples: list[int | None] = []
         self._ended_at_ns: list[int] = []
         self.updates = 0
-        """Calls of optimizers that did step."""
+        """Steps of optimizers that were not skipped."""
 
     @property
     def taken(self) -> int:
         return len(self._samples)
 
     @property
-    def begun(self) -> bool:
-        """Whether the first step has begun."""
-        return self._began_at_ns is not None
-
-    @property
     def samples(self) -> int | None:
-        """Samples of all steps; None where one of them does not tell."""
+        """Samples of all steps; None where those of one step are unknown."""
         return _sum(self._samples)
 
     @property
@@ -68,20 +63,20 @@ class Steps:
 
     @property
     def passed_a_model(self) -> bool:
-        """Whether a forward pass was seen since the last step ended."""
+        """Whether there was a forward pass since the last step ended."""
         return bool(self._passed)
 
     def made(self, optimizer: Any) -> None:
-        """An optimizer has been made."""
+        """An optimizer was created."""
         self._known.add(optimizer)
 
     def asked_for_a_batch(self) -> None:
-        """The script is about to ask for its next batch: the last time before the first training pass begins a step."""
+        """The script requests its next batch; the last request before the first training pass begins the first step."""
         if self._began_at_ns is None:
             self._asked_at_ns = self._observer.recorder.clock_ns()
 
     def begin(self) -> None:
-        """Training is about to begin, if it has not: what came before was startup."""
+        """Begin the first step, if it has not begun: the time before was startup."""
         if self._began_at_ns is not None:
             return
         recorder = self._observer.recorder
@@ -90,12 +85,12 @@ class Steps:
         recorder.begin_steps(0, 0)
 
     def passes(self, model: int, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """A model, known by its number, is called in training."""
+        """A model, identified by its id, is called in training."""
         self.begin()
         tensor = first_tensor((arguments, named))
         size = tensor.shape[0] if tensor is not None and tensor.dim() else None
         before = self._passed.get(model, 0)
-        # An optimizer that calls the model as often as it likes, LBFGS for instance, sees the same samples again.
+        # An optimizer that calls the model repeatedly, LBFGS for instance, uses the same samples again.
         repeated = self._observer.within("optimizer") and model in self._passed_in_update
         self._passed[model] = None if size is None or before is None or repeated else before + size
         if self._observer.within("optimizer"):
@@ -121,7 +116,7 @@ class Steps:
             self._end(self._updated_at_ns)
 
     def close(self) -> None:
-        """The script is over: optimizers that have stepped once only have made a step, too."""
+        """The script has ended: optimizers that stepped only once made one step."""
         if self._in_step and not self.taken:
             self._end(self._updated_at_ns)
 
@@ -140,7 +135,7 @@ class Steps:
 
 
 def first_tensor(value: Any) -> torch.Tensor | None:
-    """The first tensor in arguments, however deep they are nested."""
+    """The first tensor in nested arguments."""
     return next(_tensors(value), None)
 
 
