@@ -21,7 +21,7 @@ from doc_pages import ROOT, blocks
 from installed_packages import installed, write_package
 from light_launch import HOST, launch, light, manifest, point
 from paceline import catalog
-from paceline.errors import RankError
+from paceline.errors import RankError, RequestError
 from paceline.identity import PARENT_PID
 from paceline.rebuild import rebuild
 from paceline.records.codec import read_record
@@ -29,6 +29,8 @@ from paceline.records.folder import RunFolder
 from paceline.records.pulse import pulse
 from paceline.records.run import RunResult
 from paceline.records.spans import read_spans
+from paceline.report.html import render
+from paceline.report.text import render as render_text
 from paceline.studies.budget import attempts
 
 STUDY = """
@@ -51,7 +53,13 @@ repeats = 1
 strategy = "each"
 launcher = "nice"
 """
-PAGES = ("adding-a-model.md", "adding-a-dataset.md", "adding-a-strategy.md", "adding-a-launcher.md")
+PAGES = (
+    "adding-a-model.md",
+    "adding-a-dataset.md",
+    "adding-a-strategy.md",
+    "adding-a-launcher.md",
+    "contributing/adding-a-finding.md",
+)
 PATIENCE_S = 60.0
 
 
@@ -198,6 +206,22 @@ def test_the_time_of_the_killed_attempt_is_in_the_budget(study: Killed) -> None:
     assert killed_s > 0.8 * study.under_way_s
     first, second = attempts(study.killed)
     assert first.wall_s == pytest.approx(killed_s, abs=0.01) and second.wall_s > 0
+
+
+def test_the_example_finding_is_in_the_results_and_in_the_report(study: Killed) -> None:
+    results, model = rebuild(study.folder)
+    (found,) = [finding for finding in results.findings if finding.code == "few-samples"]
+    assert (found.severity, found.points) == ("info", (results.points[1].point_id,))
+    assert found.values == {"found": 1, "points": 2, "limit": 16}
+    (view,) = [view for view in study.output["findings"] if view["name"] == "few-samples"]
+    for text in (render(model), " ".join(render_text(model, width=200).split())):
+        assert all(view[part] in text for part in ("summary", "cause", "remedy"))
+
+
+def test_a_finding_registered_under_another_name_than_its_code_is_refused(study: Killed, tmp_path: Path) -> None:
+    write_package(tmp_path, "other", "from few_samples import *", {"paceline.findings": {"other": "other"}})
+    with installed(tmp_path), pytest.raises(RequestError, match="registered as other has the code few-samples"):
+        rebuild(study.folder)
 
 
 def test_the_example_launcher_brings_the_reports_of_its_ranks(packages: Path, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_the_examples_run_in_their_order(
     for block in EXAMPLES:
         instant = "instant_script:InstantScripts" if "train.py" in block.text else "finished_study:InstantLauncher"
         # A range test has to train.
-        entry = local if "tune(" in block.text else (instant, "")
+        entry = local if "tune(" in block.text else catalog.LauncherEntry(at=instant)
         monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", entry)
         exec(compile(block.text, str(block), "exec"), {"__name__": "notebook"})
         assert capsys.readouterr().err == "", block.text

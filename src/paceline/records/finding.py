@@ -63,5 +63,4 @@ class FindingRule(Protocol):
 
 def outside_findings() -> dict[str, FindingRule]:
     """The findings that installed packages register, by code."""
-    known = catalog.names("finding") if "finding" in catalog.ENTRIES else ()
-    return {code: catalog.load("finding", code) for code in known}
+    return {code: catalog.load("finding", code) for code in catalog.names("finding")}

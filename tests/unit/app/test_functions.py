@@ -40,7 +40,7 @@ def quiet(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: py
 
 
 def use(monkeypatch: pytest.MonkeyPatch, launcher: str) -> None:
-    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", (launcher, ""))
+    monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", catalog.LauncherEntry(at=launcher))
 
 
 def shown(result: ShownText) -> str:
@@ -126,7 +126,7 @@ def test_train_runs_one_point_once_and_then_reads_it(tmp_path: Path, monkeypatch
 def test_run_records_a_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, "instant_script:InstantScripts")
     found = app.run("train.py", ["--rounds", "3"], ranks=2, out=tmp_path / "out")
-    assert (found.result.ranks, found.result.samples) == (2, 2000)
+    assert (found.result.ranks, found.result.script.samples) == (2, 2000)
     assert found.run_folder.rank_log(0).read_text().endswith("hello from rank 0\n")
     assert "Where the time went" in shown(found)
 
