@@ -21,7 +21,7 @@ from pathlib import Path
 
 from bench.claims import Claim, machine_lines, ratio_text, table
 from bench.memory import rss_anon_bytes
-from paceline.analyze.study.stats import median_interval, ratio_interval
+from paceline.analyze.stats.intervals import median_interval, ratio_interval
 from paceline.data.store import prepare
 from paceline.identity import local_environment
 from paceline.records.results import Interval
@@ -116,7 +116,7 @@ def memory_claims() -> list[Claim]:
         while not over.is_set():
             for status in Path("/proc").glob("[0-9]*/cmdline"):
                 try:
-                    is_rank = b"paceline.train.worker" in status.read_bytes()
+                    is_rank = b"paceline.training.worker" in status.read_bytes()
                 except OSError:
                     continue
                 if is_rank:

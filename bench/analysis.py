@@ -21,12 +21,12 @@ from pathlib import Path
 import numpy as np
 
 from bench.claims import Claim, machine_lines, ratio_text, table
-from paceline.analyze.study.stats import ratio_interval
-from paceline.records.codec import read_record
-from paceline.records.folder import RunFolder
+from paceline.analyze.stats.intervals import ratio_interval
+from paceline.records.rank_trace import SPAN_KINDS
 from paceline.records.run import RunResult
-from paceline.records.spans import SpanWriter
-from paceline.records.trace import SPAN_KINDS
+from paceline.storage.codec import read_record
+from paceline.storage.folder import RunFolder
+from paceline.storage.span_stream import SpanWriter
 from paceline.units import bytes_text, duration_text, nanoseconds
 
 ROOT = Path(__file__).parents[1]

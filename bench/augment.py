@@ -24,11 +24,11 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import torch
 
 from bench.claims import Claim, machine_lines, ratio_text, table
-from paceline.analyze.study.stats import ratio_interval
+from paceline.analyze.stats.intervals import ratio_interval
 from paceline.records.settings import AugmentSettings
-from paceline.train.augment import Augmentation
-from paceline.train.draws import sample_keys
-from paceline.train.models.torchvision_import import torchvision_models
+from paceline.training.augment import Augmentation
+from paceline.training.draws import sample_keys
+from paceline.training.models.torchvision_import import torchvision_models
 from paceline.units import number_text
 
 ROOT = Path(__file__).parents[1]

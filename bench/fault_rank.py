@@ -25,16 +25,16 @@ from bench.live import serve
 from paceline import catalog
 from paceline.identity import Identity
 from paceline.probe.collectives import watch_collectives
-from paceline.records.codec import write_record
-from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
 from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point
-from paceline.train import loop
-from paceline.train.batches import Batch, Batches, Order, ShareBatches
-from paceline.train.rank import Rank
-from paceline.train.reading import hold
-from paceline.train.session import Session
+from paceline.storage.codec import write_record
+from paceline.storage.folder import RunFolder
+from paceline.training import loop
+from paceline.training.batches import Batch, Batches, Order, ShareBatches
+from paceline.training.rank import Rank
+from paceline.training.reading import hold
+from paceline.training.session import Session
 
 MODEL = Path(__file__).with_name("fault_model.py")
 LOAD = Path(__file__).with_name("fault_load.py")

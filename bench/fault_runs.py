@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 
 from bench.fault_table import Fault
 from bench.live import LiveRanks
-from paceline.analyze.run.suspects import suspects
-from paceline.records.counters_of_run import read_counters
-from paceline.records.folder import RunFolder
-from paceline.records.run_trace import read_run
-from paceline.records.suspects import Suspect
+from paceline.analyze.run.slow_causes import suspects
+from paceline.records.suspects import SlowCause
+from paceline.storage.folder import RunFolder
+from paceline.storage.run_counters import read_counters
+from paceline.storage.run_trace import read_run
 
 if TYPE_CHECKING:
     from net_hosts import NetHosts
@@ -37,7 +37,7 @@ class Found:
     """A fault, and what the traces said."""
 
     fault: Fault
-    suspects: tuple[Suspect, ...]
+    suspects: tuple[SlowCause, ...]
     held_up_s: float | None
     """How long the rank was held up on purpose, by its own clock; None where that is not a delay."""
 

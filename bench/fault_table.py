@@ -20,7 +20,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from paceline.records.suspects import Suspect
+from paceline.records.suspects import SlowCause
 
 STEPS = 26
 CHECKPOINT_EVERY = 5
@@ -68,7 +68,7 @@ class Fault:
     def needs_hosts(self) -> bool:
         return self.kind == "slow-link"
 
-    def is_it(self, suspect: Suspect) -> bool:
+    def is_it(self, suspect: SlowCause) -> bool:
         """Whether a suspect is this fault."""
         return suspect.rank == self.who and suspect.kind in self.rows
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from bench.turns import COMMAND, Turn, TurnFolder, Turns
 from paceline import catalog
-from paceline.analyze.study.stats import median_interval
+from paceline.analyze.stats.intervals import median_interval
 from paceline.records.results import Interval
 from paceline.records.settings import DataSettings, LaunchSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point

@@ -21,14 +21,14 @@ import torch
 from bench.peers.plain_loop import PlainLoop
 from paceline.data.cache import open_dataset
 from paceline.identity import Identity, this_rank
-from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
 from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point
-from paceline.train import loop
-from paceline.train.rank import Rank
-from paceline.train.reading import hold
-from paceline.train.session import Session
+from paceline.storage.folder import RunFolder
+from paceline.training import loop
+from paceline.training.rank import Rank
+from paceline.training.reading import hold
+from paceline.training.session import Session
 
 BATCH = 128
 SAMPLES = 12_000

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.claims import Claim, machine_lines, ratio_text, table
-from paceline.analyze.study.stats import median_interval
+from paceline.analyze.stats.intervals import median_interval
 from paceline.data.store import prepare
 from paceline.identity import local_environment
 from paceline.records.results import Interval

@@ -32,14 +32,14 @@ import torch.distributed as dist
 from bench.loop_speed import our_manifest
 from bench.overhead import BLOCK
 from paceline.probe.collectives import watch_collectives
-from paceline.probe.counters import EVERY_S, Counters
+from paceline.probe.counter_sampler import EVERY_S, Counters
 from paceline.probe.recorder import Recorder
-from paceline.records.folder import RunFolder
-from paceline.train import group, loop
-from paceline.train.batches import Order
-from paceline.train.rank import Rank
-from paceline.train.reading import hold
-from paceline.train.session import Session
+from paceline.storage.folder import RunFolder
+from paceline.training import group, loop
+from paceline.training.batches import Order
+from paceline.training.rank import Rank
+from paceline.training.reading import hold
+from paceline.training.session import Session
 
 
 class Silent:

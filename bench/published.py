@@ -18,10 +18,10 @@ from pathlib import Path
 import paceline
 from paceline.published.section.published_section import ShownAnswer
 from paceline.records.run import RunResult
-from paceline.report.paper.markdown import escaped, table_text
-from paceline.report.tables import Table
-from paceline.studies.collect import collect
-from paceline.studies.load import load_study, shipped_studies
+from paceline.reporting.paper.markdown import escaped, table_text
+from paceline.reporting.tables.point_tables import Table
+from paceline.studies.folder.collect import collect
+from paceline.studies.load.load import load_study, shipped_studies
 from paceline.units import duration_text
 
 ROOT = Path(__file__).parents[1]

@@ -30,8 +30,8 @@ from bench.loop_speed import BATCH, our_manifest, our_rank, our_steps
 from bench.peers.bare_ddp import BareDdp
 from paceline.identity import Identity
 from paceline.probe.collectives import watch_collectives
-from paceline.records.folder import RunFolder
-from paceline.train import group
+from paceline.storage.folder import RunFolder
+from paceline.training import group
 
 BLOCK = 20
 """Steps of one block: about a second."""

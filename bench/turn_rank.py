@@ -17,24 +17,24 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))  # started as a file, on any host, from any folder
 
 from paceline import catalog
-from paceline.guard import keep_freed_memory, pin, tie_to_parent
+from paceline.guard import end_with_launcher, keep_freed_memory, pin
 from paceline.identity import Identity, this_rank
-from paceline.records.codec import read_record, write_record
-from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
+from paceline.storage.codec import read_record, write_record
+from paceline.storage.folder import RunFolder
 
 SOLO = ("alone", "apart")
 
 
 def main() -> None:
     identity = this_rank()
-    tie_to_parent(identity)
+    end_with_launcher(identity)
     keep_freed_memory()
     folder = RunFolder(Path(sys.argv[1]))
     manifest = read_record(folder.manifest, Manifest)
     if manifest.cores is not None:
         pin(manifest.cores[identity.local_rank])
-    from paceline.train.session import Session
+    from paceline.training.session import Session
 
     session = Session(identity, folder, manifest, time.monotonic_ns())
     if manifest.point.role(identity.rank) == "rank":
@@ -49,13 +49,13 @@ def take_turns(identity: Identity, folder: RunFolder, manifest: Manifest) -> Non
     import torch
 
     from bench.turns import TurnFolder
-    from paceline.train import group, roll_call
+    from paceline.training import group, preflight_check
 
     torch.set_num_threads(manifest.point.threads)
     torch.set_num_interop_threads(1)
     device = torch.device("cpu")
     group.join(identity, folder, manifest, device)
-    roll_call.hold(identity, folder, manifest, device)
+    preflight_check.hold(identity, folder, manifest, device)
     names = json.loads((folder.path / "blocks.json").read_text())
     ranks = {name: block(name, identity, folder, manifest) for name in names}
     peers = next(strategy for name, (strategy, _) in ranks.items() if name not in SOLO).peers
@@ -82,8 +82,8 @@ def take_turns(identity: Identity, folder: RunFolder, manifest: Manifest) -> Non
 def block(name: str, identity: Identity, folder: RunFolder, manifest: Manifest) -> tuple:
     """The strategy of a block, and a function that takes so many steps with it."""
     from bench.loop_speed import our_steps
-    from paceline.train.reading import hold
-    from paceline.train.session import Session
+    from paceline.training.reading import hold
+    from paceline.training.session import Session
 
     solo = name in SOLO
     options = dict(catalog.strategy(name).options)

@@ -18,12 +18,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.launch.base import Launcher
-from paceline.records.codec import write_atomically, write_record
-from paceline.records.folder import RunFolder
+from paceline.launch.launcher import Launcher
 from paceline.records.run import Manifest
 from paceline.records.settings import LaunchSettings
 from paceline.records.study import Point
+from paceline.storage.codec import write_atomically, write_record
+from paceline.storage.folder import RunFolder
 
 COMMAND = (sys.executable, str(Path(__file__).with_name("turn_rank.py")))
 PATIENCE_S = 300.0

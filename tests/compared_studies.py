@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from finished_study import STUDY, InstantLauncher, epoch, report, write_curves
-from paceline.launch.base import Outcome
-from paceline.records.folder import RunFolder
+from paceline.launch.launcher import Outcome
+from paceline.records.rank_trace import SPAN_KINDS
 from paceline.records.run import Manifest
-from paceline.records.spans import SpanRow, SpanWriter
-from paceline.records.trace import SPAN_KINDS
-from paceline.studies.execute import execute
-from paceline.studies.load import load_study
+from paceline.storage.folder import RunFolder
+from paceline.storage.span_stream import SpanRow, SpanWriter
+from paceline.studies.execute.execute import execute
+from paceline.studies.load.load import load_study
 
 US = 1000
 STEPS = 16

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from paceline.records.anatomy import RunTrace
-from paceline.records.folder import RunFolder
-from paceline.records.spans import SpanRow, SpanWriter
-from paceline.records.trace import SPAN_KINDS
+from paceline.records.rank_trace import SPAN_KINDS
+from paceline.records.trace_summary import RunTrace
+from paceline.storage.folder import RunFolder
+from paceline.storage.span_stream import SpanRow, SpanWriter
 from trace_samples import Row, trace_of
 
 US = 1000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from paceline.records.allocation import Complaint
 from paceline.records.finding import Finding, Note
-from paceline.records.given import Complaint
 from paceline.records.learning import AccuracyCheck, Fault, NoiseScale, Turn
 from paceline.records.results import Interval
 

@@ -7,15 +7,15 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 from paceline.errors import RankError, RequestError
-from paceline.launch.base import Outcome, Placement, Progress
-from paceline.records.folder import RunFolder
+from paceline.launch.launcher import Outcome, Placement, Progress
+from paceline.records.rank_trace import SPAN_KINDS
 from paceline.records.run import Epoch, Manifest, RankReport, TrainingReport
 from paceline.records.settings import LaunchSettings
-from paceline.records.spans import SpanWriter
 from paceline.records.study import Point
-from paceline.records.trace import SPAN_KINDS
-from paceline.studies.execute import execute
-from paceline.studies.load import load_study
+from paceline.storage.folder import RunFolder
+from paceline.storage.span_stream import SpanWriter
+from paceline.studies.execute.execute import execute
+from paceline.studies.load.load import load_study
 
 STUDY = """
 [study]

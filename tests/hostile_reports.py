@@ -8,13 +8,13 @@ from functools import cache
 import published_samples
 from hostile_strings import filled, hostile_results, in_front
 from paceline.published.section.published_section import published_section
+from paceline.records.allocation import Link
 from paceline.records.finding import Finding
-from paceline.records.given import Link
-from paceline.records.picture import Picture
 from paceline.records.results import Effect, Gain, NotRun, PhaseResult, PointResult, Spread, StudyResults
 from paceline.records.run import CachedFeatures
-from paceline.report.characters import printable
-from paceline.report.model import ReportModel, report_model
+from paceline.records.run_picture import Picture
+from paceline.reporting.model import ReportModel, report_model
+from paceline.reporting.wording.characters import printable
 from twelve_points import twelve_points
 
 # Strings of the model that choose a colour, a curve or a mark of ours: they come from no file.

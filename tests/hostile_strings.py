@@ -9,9 +9,9 @@ from itertools import chain, product
 from typing import Any
 
 from paceline.records.finding import Finding, Note
+from paceline.records.rank_trace import LEDGER_KINDS
 from paceline.records.results import StudyResults
-from paceline.records.trace import LEDGER_KINDS
-from paceline.report.phrases import LAW_NAMES
+from paceline.reporting.wording.phrases import LAW_NAMES
 
 _OURS = frozenset((*LEDGER_KINDS, "servers", *LAW_NAMES, "serial", "contention", "coherency"))
 """Names of kinds, laws and their parameters: they come from no file."""

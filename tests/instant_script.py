@@ -3,13 +3,13 @@
 import time
 from pathlib import Path
 
-from paceline.launch.base import Outcome, Placement
-from paceline.records.folder import RunFolder
+from paceline.launch.launcher import Outcome, Placement
+from paceline.records.rank_trace import SPAN_KINDS
 from paceline.records.run import Manifest, RankReport, ScriptFigures
 from paceline.records.settings import LaunchSettings
-from paceline.records.spans import SpanWriter
 from paceline.records.study import Point
-from paceline.records.trace import SPAN_KINDS
+from paceline.storage.folder import RunFolder
+from paceline.storage.span_stream import SpanWriter
 
 STEPS = 11
 SCRIPT = "import torch\nprint(torch.__version__)\n"

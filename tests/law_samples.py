@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import report_samples as samples
-from paceline.analyze.study.results import study_results
+from paceline.analyze.study.study_results import study_results
 from paceline.records.results import StudyResults
 from paceline.records.run import RunResult
 from paceline.records.settings import TrainSettings

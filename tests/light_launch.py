@@ -15,12 +15,12 @@ import psutil
 
 from paceline.errors import PacelineError
 from paceline.identity import this_rank
-from paceline.launch.base import Outcome, Progress
-from paceline.records.codec import write_record
-from paceline.records.folder import RunFolder
+from paceline.launch.launcher import Outcome, Progress
 from paceline.records.run import Manifest
 from paceline.records.settings import DataSettings, LaunchSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point
+from paceline.storage.codec import write_record
+from paceline.storage.folder import RunFolder
 
 LIGHT_RANK = Path(__file__).with_name("light_rank.py")
 HOST = this_rank().host

@@ -17,13 +17,13 @@ import time
 import traceback
 from pathlib import Path
 
-from paceline.guard import pin, tie_to_parent
+from paceline.guard import end_with_launcher, pin
 from paceline.identity import Identity, this_rank
-from paceline.records.codec import read_record, write_atomically, write_record
-from paceline.records.folder import RunFolder
-from paceline.records.pulse import PulseWriter
 from paceline.records.run import Manifest, RankReport
-from paceline.train.meeting import meet
+from paceline.storage.codec import read_record, write_atomically, write_record
+from paceline.storage.folder import RunFolder
+from paceline.storage.pulse import PulseWriter
+from paceline.training.rendezvous import meet
 
 
 class Star:
@@ -86,7 +86,7 @@ def main() -> int:
     told = options.parse_args()
     identity, folder = this_rank(), RunFolder(told.folder)
     if not told.untied:
-        tie_to_parent(identity)
+        end_with_launcher(identity)
     manifest = read_record(folder.manifest, Manifest)
     if manifest.cores is not None:
         pin(manifest.cores[identity.local_rank])

@@ -10,11 +10,11 @@ from pathlib import Path
 import psutil
 
 from light_rank import report
-from paceline.guard import tie_to_parent
+from paceline.guard import end_with_launcher
 from paceline.identity import this_rank
-from paceline.records.codec import write_atomically, write_record
-from paceline.records.folder import RunFolder
-from paceline.records.pulse import PulseWriter
+from paceline.storage.codec import write_atomically, write_record
+from paceline.storage.folder import RunFolder
+from paceline.storage.pulse import PulseWriter
 
 
 def main() -> None:
@@ -22,7 +22,7 @@ def main() -> None:
     from mpi4py import MPI  # starts MPI
 
     identity, folder = this_rank(), RunFolder(Path(sys.argv[1]))
-    tie_to_parent(identity)
+    end_with_launcher(identity)
     pulse = PulseWriter(folder.rank_pulse(identity.rank))
     pulse.beat(phase="compute", total_steps=1)
     everyone = MPI.COMM_WORLD

@@ -37,7 +37,7 @@ import pytest
 
 from ci import in_ci
 from contract.launchers import LAUNCHERS
-from paceline.launch.base import Launcher
+from paceline.launch.launcher import Launcher
 from paceline.records.settings import LaunchSettings
 
 _PREFIX = "paceline-"

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 import report_samples as samples
-from paceline.analyze.run.anatomy import anatomy
-from paceline.records.anatomy import Efficiencies, RunTrace
+from paceline.analyze.run.run_summary import anatomy
+from paceline.records.rank_trace import SPAN_KINDS, RankTrace, Words
 from paceline.records.results import StudyResults
-from paceline.records.trace import SPAN_KINDS, RankTrace, Words
+from paceline.records.trace_summary import Efficiencies, RunTrace
 
 STEP_NS = 1_000_000
 MESSAGE_BYTES = 2_762_360

@@ -9,22 +9,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import report_samples as samples
-from paceline.analyze.study.results import study_results
-from paceline.analyze.study.stats import median_interval
+from paceline.analyze.stats.intervals import median_interval
+from paceline.analyze.study.study_results import study_results
 from paceline.published.beside import beside
 from paceline.published.records import Answer, Beside
 from paceline.published.section.published_section import published_section
 from paceline.published.table_files import published_study
 from paceline.records.counters import CpuTime, CpuTimes
+from paceline.records.rank_trace import LEDGER_KINDS
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.run import Epoch, PhaseEnd, RunResult
 from paceline.records.study import Point
-from paceline.records.trace import LEDGER_KINDS
-from paceline.report.added_section import AddedSection
-from paceline.report.model import ReportModel, report_model
-from paceline.studies.expand import expand
-from paceline.studies.fits import beyond, not_run
-from paceline.studies.load import load_study
+from paceline.reporting.added_section import AddedSection
+from paceline.reporting.model import ReportModel, report_model
+from paceline.studies.execute.fits import beyond, not_run
+from paceline.studies.expand.expand import expand
+from paceline.studies.load.load import load_study
 from trace_samples import traces_of
 
 STUDIES = (

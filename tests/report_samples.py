@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from paceline.analyze.study.losses import lost_shares
+from paceline.analyze.points.losses import lost_shares
 from paceline.records.finding import Finding
+from paceline.records.rank_trace import LEDGER_KINDS
 from paceline.records.results import Curve, Interval, PointResult, Spread, StudyResults
 from paceline.records.run import Epoch, Machine
 from paceline.records.settings import DataSettings, ModelSettings, RunSettings, TrainSettings
 from paceline.records.study import Point, Study
-from paceline.records.trace import LEDGER_KINDS
 from paceline.units import counted
 
 HOSTILE = (

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import report_samples as samples
-from paceline.analyze.study.results import study_results
+from paceline.analyze.study.study_results import study_results
+from paceline.records.rank_trace import LEDGER_KINDS
 from paceline.records.results import NotRun, PointResult, StudyResults
 from paceline.records.run import RunResult
 from paceline.records.settings import ModelSettings
 from paceline.records.study import Point, Study, point_label
-from paceline.records.trace import LEDGER_KINDS
-from paceline.studies.expand import expand
+from paceline.studies.expand.expand import expand
 from trace_samples import traces_of
 
 ALONE_S = 9.87

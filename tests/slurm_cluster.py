@@ -29,7 +29,7 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "scan
 NODES = ("pace1", "pace2", "pace3")
 HOSTS = {"pace1": socket.gethostname(), "pace2": "pace2", "pace3": "pace3"}
 """What gethostname() says on each."""
-_WATCHDOG = (sys.executable, "-P", "-m", "paceline.launch.tether")
+_WATCHDOG = (sys.executable, "-P", "-m", "paceline.launch.parent_watchdog")
 # The scheduler looks at once and every second; a killed node is found in seconds; jobs are ended within two.
 _CONFIGURATION = """
 ClusterName=paceline

@@ -1,7 +1,7 @@
 """The import directions of the architecture, held by walking every import in the package.
 
 errors units identity layout catalog metrics guard host  ◀─ records
-records ◀─ data probe launch analyze report ◀─ published train studies ◀─ app ◀─ cli
+records ◀─ storage analyze reporting ◀─ data preflight ◀─ probe launch published ◀─ training studies ◀─ app ◀─ cli
 """
 
 from __future__ import annotations
@@ -17,24 +17,37 @@ SOURCE = Path(__file__).parent.parent / "src" / "paceline"
 ROOTS = {"errors", "units", "identity", "layout", "catalog", "metrics", "guard", "host"}
 MAY_IMPORT = {
     "records": set(),
-    "data": {"records"},
-    "probe": {"records"},
-    "launch": {"records"},
+    "storage": {"records"},
+    "data": {"records", "storage"},
+    "preflight": {"records", "storage"},
+    "probe": {"preflight", "records", "storage"},
+    "launch": {"preflight", "records", "storage"},
     "analyze": {"records"},
-    "report": {"records"},
-    "train": {"data", "probe", "records"},
-    "published": {"analyze", "report", "records"},
-    "studies": {"data", "launch", "published", "records"},
-    "rebuild": {"analyze", "published", "report", "studies", "records"},
-    "app": {"rebuild", "data", "launch", "analyze", "published", "report", "studies", "train", "records"},
-    "cli": {"app", "data", "launch", "analyze", "report", "studies", "train", "records"},
+    "reporting": {"records"},
+    "training": {"data", "preflight", "probe", "records", "storage"},
+    "published": {"analyze", "records", "reporting", "storage"},
+    "studies": {"data", "launch", "published", "records", "storage"},
+    "rebuild": {"analyze", "published", "records", "reporting", "storage", "studies"},
+    "app": {
+        "analyze",
+        "data",
+        "launch",
+        "published",
+        "rebuild",
+        "records",
+        "reporting",
+        "storage",
+        "studies",
+        "training",
+    },
+    "cli": {"analyze", "app", "data", "launch", "records", "reporting", "storage", "studies", "training"},
 }
-MAY_IMPORT_TORCH = {"train", "probe"}
-# Inside train/, what has to run before torch is loaded.
+MAY_IMPORT_TORCH = {"training", "probe", "preflight"}
+# What has to run before torch is loaded.
 TORCH_FREE = {
-    "train/worker.py",
+    "training/worker.py",
     "guard.py",
-    *(f"probe/{name}.py" for name in ("recorder", "process", "energy", "counters")),
+    *(f"probe/{name}.py" for name in ("recorder", "process_counters", "energy", "counter_sampler")),
 }
 
 
@@ -77,11 +90,31 @@ def test_import_directions(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_torch_is_imported_in_train_and_probe_alone(path: Path) -> None:
+def test_torch_is_imported_where_ranks_run_alone(path: Path) -> None:
     torch = {name for name in imports(path) if name.split(".")[0] == "torch"}
     relative = str(path.relative_to(SOURCE))
     if package_of(path) not in MAY_IMPORT_TORCH or relative in TORCH_FREE:
         assert not torch
+
+
+def room_of(dotted: str) -> str:
+    """The package of a module below `paceline`, with its sub-package where it has one."""
+    parts = dotted.split(".")
+    is_module = SOURCE.joinpath(*parts).with_suffix(".py").exists()
+    return ".".join(parts[:2] if not is_module or len(parts) > 2 else parts[:1])
+
+
+def test_no_two_packages_import_each_other() -> None:
+    """Sub-packages included; a package and its own sub-packages are one room."""
+    edges: set[tuple[str, str]] = set()
+    for path in modules():
+        own = path.relative_to(SOURCE).with_suffix("").parts
+        here = ".".join(own[:2]) if len(own) > 2 else own[0]
+        for name in imports(path):
+            if name.startswith("paceline.") and (there := room_of(".".join(name.split(".")[1:-1]))):
+                edges.add((here, there))
+    both = {pair for pair in edges if pair[::-1] in edges and pair[0] < pair[1]}
+    assert {(a, b) for a, b in both if not b.startswith(f"{a}.")} == set()
 
 
 def test_every_package_has_its_rule() -> None:
@@ -107,7 +140,7 @@ def test_one_launcher_never_imports_another() -> None:
 def test_analysis_reads_no_file_and_the_report_draws_no_conclusion_from_numpy() -> None:
     for path in (SOURCE / "analyze").rglob("*.py"):
         assert not imports(path) & {"pathlib.Path", "os", "pyarrow", "io"}, path
-    for path in (SOURCE / "report").rglob("*.py"):
+    for path in (SOURCE / "reporting").rglob("*.py"):
         assert not {name for name in imports(path) if name.split(".")[0] == "numpy"}, path
 
 

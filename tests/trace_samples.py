@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paceline.records.anatomy import RunTrace
+from paceline.records.rank_trace import SPAN_KINDS, RankTrace, Words
 from paceline.records.run import RunResult
-from paceline.records.trace import SPAN_KINDS, RankTrace, Words
+from paceline.records.trace_summary import RunTrace
 from paceline.units import nanoseconds
 
 

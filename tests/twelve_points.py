@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import report_samples as samples
 import series_samples
-from paceline.analyze.run.anatomy import anatomy
+from paceline.analyze.run.run_summary import anatomy
 from paceline.analyze.views.picture import MOST_PARTS, picture
-from paceline.records.anatomy import Efficiencies
-from paceline.records.picture import Picture
 from paceline.records.results import StudyResults
-from paceline.report.choice import MOST_DRAWN, drawn_points
-from paceline.report.model import ReportModel, report_model
+from paceline.records.run_picture import Picture
+from paceline.records.trace_summary import Efficiencies
+from paceline.reporting.model import ReportModel, report_model
+from paceline.reporting.wording.choice import MOST_DRAWN, drawn_points
 from picture_samples import busy_run
 
 STEPS = 6_000

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
-from paceline.train.models.layers import Dropout, Flatten
+from paceline.training.models.layers import Dropout, Flatten
 
 SAMPLES = 12_000
 

@@ -21,7 +21,7 @@ import python_page
 import record_tables
 import study_keys
 
-from paceline.studies.load import shipped_studies
+from paceline.studies.load.load import shipped_studies
 
 PAGES = {module.__name__: module.page for module in (command_line, json_page, python_page, record_tables, study_keys)}
 PAGES |= {

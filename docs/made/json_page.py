@@ -13,10 +13,10 @@ from docstrings import cell, fields
 
 from paceline import metrics
 from paceline.metrics import PointMetric
-from paceline.records.anatomy import Efficiencies
+from paceline.records.rank_trace import LEDGER_KINDS
 from paceline.records.results import Interval, PointResult, Spread, StudyResults
-from paceline.records.trace import LEDGER_KINDS
-from paceline.report import json_view
+from paceline.records.trace_summary import Efficiencies
+from paceline.reporting.export import json_view
 
 # Keys that are no field of a record, or mean less than one.
 _WORDS = {

@@ -8,14 +8,14 @@ from types import ModuleType
 
 from docstrings import cell, fields, summary
 
-from paceline.records import finding, given, results, run, study
-from paceline.records.folder import RunFolder, StudyFolder
-from paceline.studies.bookkeeping import Failure
+from paceline.records import allocation, finding, results, run, study
+from paceline.storage.folder import RunFolder, StudyFolder
+from paceline.studies.folder.bookkeeping import Failure
 
 # Which file holds which records, the outermost first.
 _HELD: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("manifest.json", (run.Manifest, study.Point)),
-    ("machine.json", (run.Machine, given.Given, given.Complaint, given.Link)),
+    ("machine.json", (run.Machine, allocation.ProcessFacts, allocation.Complaint, allocation.Link)),
     ("ranks/rank-0000.json", (run.RankReport, run.TrainingReport, run.ScriptFigures)),
     ("curves.csv", (run.Epoch,)),
     ("noise.csv", (run.NoiseEpoch,)),

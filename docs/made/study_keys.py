@@ -10,8 +10,8 @@ from typing import Any
 from docstrings import cell, fields
 
 from paceline.records.study import Study
-from paceline.studies.keys import FACTORS, FIXED, KEYS, NUMBERS, SECTIONS, TEXTS
-from paceline.studies.toml_text import toml_value
+from paceline.studies.load.keys import FACTORS, FIXED, KEYS, NUMBERS, SECTIONS, TEXTS
+from paceline.studies.load.toml_text import toml_value
 
 _TYPES = {
     str: "text",

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from paceline.app import doctor as doctor
     from paceline.app import export as export
     from paceline.app import open_results as open_results
+    from paceline.app import report as report
     from paceline.app import run as run
     from paceline.app import study as study
     from paceline.app import trace as trace
+    from paceline.app import train as train
     from paceline.app import tune as tune
     from paceline.app import watch as watch
 
@@ -37,9 +39,11 @@ __all__ = [
     "errors",
     "export",
     "open_results",
+    "report",
     "run",
     "study",
     "trace",
+    "train",
     "tune",
     "watch",
 ]

@@ -27,7 +27,7 @@ _REUSED_BYTES = (1 << 30, 1 << 25)
 _POLL_S = 0.2
 
 
-def tie_to_parent(identity: Identity) -> None:
+def end_with_launcher(identity: Identity) -> None:
     """Make this process end with its launcher, however that ends.
 
     Does nothing where the launcher named no parent: it ends its ranks by other means.

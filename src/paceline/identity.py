@@ -117,7 +117,7 @@ def local_environment(
     return variables if store_fd is None else variables | {STORE_FD: str(store_fd)}
 
 
-def kept_environment(identity: Identity, *, parent_pid: int) -> dict[str, str]:
+def wrapped_rank_environment(identity: Identity, *, parent_pid: int) -> dict[str, str]:
     """The variables of a rank whose identity comes from another program (mpiexec, torchrun, srun, Ray).
 
     Variables of that program stay, because its library reads them, except its rendezvous address.
@@ -162,13 +162,13 @@ def script_environment(
     }
 
 
-def tell_libraries(variables: dict[str, str]) -> None:
+def set_variables(variables: dict[str, str]) -> None:
     """Set variables of this process, for libraries that read them when they load and for child processes."""
     os.environ.update(variables)
 
 
 @contextmanager
-def libraries_told(variables: dict[str, str]) -> Iterator[None]:
+def temporary_variables(variables: dict[str, str]) -> Iterator[None]:
     """Set variables of this process inside a `with` block, and restore them afterwards."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)

@@ -12,7 +12,7 @@ from paceline.analyze.run.cpu_time import cpu_times
 from paceline.analyze.run.efficiencies import explained
 from paceline.analyze.run.ledger import rank_lines
 from paceline.analyze.run.messages import Messages
-from paceline.analyze.study.results import study_results
+from paceline.analyze.study.study_results import study_results
 from paceline.analyze.views.picture import MOST_PARTS, picture
 from paceline.errors import FolderError
 from paceline.published.beside import beside
@@ -21,17 +21,18 @@ from paceline.published.matching.updates import asks_for_updates, update_interva
 from paceline.published.records import Beside
 from paceline.published.section.published_rows import published_csv
 from paceline.published.section.published_section import published_section
-from paceline.records.anatomy import RunTrace
-from paceline.records.codec import write_atomically
 from paceline.records.counters import CpuTimes
-from paceline.records.counters_of_run import read_counters
-from paceline.records.folder import StudyFolder
 from paceline.records.results import RunView, StudyResults
-from paceline.report import html, rows
-from paceline.report.choice import MOST_DRAWN
-from paceline.report.model import ReportModel, report_model
-from paceline.studies import collect
-from paceline.studies.collect import Collected, FinishedRun
+from paceline.records.trace_summary import RunTrace
+from paceline.reporting.export import rows
+from paceline.reporting.html import report_page
+from paceline.reporting.model import ReportModel, report_model
+from paceline.reporting.wording.choice import MOST_DRAWN
+from paceline.storage.codec import write_atomically
+from paceline.storage.folder import StudyFolder
+from paceline.storage.run_counters import read_counters
+from paceline.studies.folder import collect
+from paceline.studies.folder.collect import Collected, FinishedRun
 
 
 def rebuild(
@@ -62,7 +63,7 @@ def rebuild(
         write_atomically(files.results_parquet, rows.parquet_bytes(results))
         if compared is not None:
             write_atomically(files.published_csv, published_csv(compared))
-        write_atomically(files.report, html.render(model).encode())
+        write_atomically(files.report, report_page.render(model).encode())
     except FolderError as error:
         say(f"The report and the tables were not written: {error.what}")
     return results, model

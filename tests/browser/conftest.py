@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from devtools import Browser, browser
 
-from paceline.report import html
-from paceline.report.model import ReportModel
+from paceline.reporting.html import report_page
+from paceline.reporting.model import ReportModel
 from twelve_points import twelve_point_model
 
 
@@ -30,7 +30,7 @@ def model() -> ReportModel:
 def report(model: ReportModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report as a file."""
     path = tmp_path_factory.mktemp("twelve") / "report.html"
-    path.write_bytes(html.render(model).encode())
+    path.write_bytes(report_page.render(model).encode())
     return path
 
 

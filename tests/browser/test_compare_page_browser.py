@@ -17,7 +17,7 @@ from reach import by_keyboard
 from compared_studies import attached_run, timed_study
 from paceline.app.compared_sides import compared
 from paceline.records.changes import Comparison
-from paceline.report.compare_page import render
+from paceline.reporting.html.compare_page import render
 
 DESKTOP, PHONE = 1280, 390
 HIGH = {DESKTOP: 800, PHONE: 844}

@@ -9,13 +9,15 @@ from devtools import Browser
 
 import law_samples
 import report_samples
-from paceline.report import html, notebook
-from paceline.report.figures import figures
-from paceline.report.model import report_model
+from paceline.reporting.figures.report_figures import figures
+from paceline.reporting.html import notebook, report_page
+from paceline.reporting.model import report_model
 
 
 def test_keys_hide_and_show_a_law_with_its_band(page: Browser, tmp_path: Path) -> None:
-    (tmp_path / "page.html").write_bytes(html.render(report_model(law_samples.study(law_samples.usl()))).encode())
+    (tmp_path / "page.html").write_bytes(
+        report_page.render(report_model(law_samples.study(law_samples.usl()))).encode()
+    )
     page.open(tmp_path / "page.html")
     shown = (
         "document.querySelector('[data-figure=speedup]').data.filter((trace) => trace.visible !== false)"

@@ -11,12 +11,12 @@ import pytest
 from devtools import Browser
 
 import published_samples
-from paceline.report import html
-from paceline.report.figures import figures
-from paceline.report.markup import slug
-from paceline.report.model import ReportModel
-from paceline.report.sections import SECTIONS
-from paceline.report.tables import NONE, Table
+from paceline.reporting.figures.report_figures import figures
+from paceline.reporting.html import report_page
+from paceline.reporting.html.markup import slug
+from paceline.reporting.html.sections import SECTIONS
+from paceline.reporting.model import ReportModel
+from paceline.reporting.tables.point_tables import NONE, Table
 
 DESKTOP, PHONE = (1280, 800), (390, 844)
 STUDIES = ("mnist-mpi", "fashion-parameters", "cifar10-nodes", "caltech256-gpus")
@@ -27,7 +27,7 @@ REASON = re.compile(rf"(not run|{NONE}) [a-z]+")
 
 def write_page(study: str, path: Path) -> ReportModel:
     model = published_samples.model_of(published_samples.usual(study))
-    path.write_bytes(html.render(model).encode())
+    path.write_bytes(report_page.render(model).encode())
     return model
 
 

@@ -17,9 +17,9 @@ from harmless import PAGES, harmless, sorts
 
 from hostile_reports import of_model, of_records
 from hostile_strings import HOSTILE
-from paceline.report import html
-from paceline.report.model import ReportModel
-from paceline.report.sections import SECTIONS
+from paceline.reporting.html import report_page
+from paceline.reporting.html.sections import SECTIONS
+from paceline.reporting.model import ReportModel
 
 # Parts of the page whose texts are a study's own.
 FROM_FILES = ("beside", "disagree", "asked", "effects", "not-run", "extras", "learning", "findings", "machine")
@@ -30,7 +30,7 @@ def test_hostile_strings_are_shown_and_nothing_else_happens(
     page: Browser, tmp_path: Path, made: Callable[[str], ReportModel]
 ) -> None:
     path = tmp_path / "page.html"
-    path.write_bytes(html.render(made("plain")).encode())
+    path.write_bytes(report_page.render(made("plain")).encode())
     page.open(path)
     clean = sorts(page)
     reached = page.value(
@@ -41,7 +41,7 @@ def test_hostile_strings_are_shown_and_nothing_else_happens(
     assert all(reached[name] for name in FROM_FILES), reached
     for number, text in enumerate(PAGES):
         model = made(text)
-        path.write_bytes(html.render(model).encode())
+        path.write_bytes(report_page.render(model).encode())
         page.open(path)
         page.until("document.documentElement.dataset.timelines")
         assert sorts(page) <= clean, number
@@ -53,7 +53,7 @@ def test_hostile_strings_stay_text_in_what_is_pointed_at_hidden_and_saved(page: 
     """Tips of plots and timelines, keys, folds, saved files; the page was closed to them so far by its text alone."""
     path = tmp_path / "page.html"
     text = " ".join(HOSTILE[60:80])
-    path.write_bytes(html.render(of_records(text)).encode())
+    path.write_bytes(report_page.render(of_records(text)).encode())
     page.open(path)
     page.until("document.documentElement.dataset.timelines")
     page.value("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")

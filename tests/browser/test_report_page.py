@@ -9,9 +9,9 @@ from chromium import chromium, inspected
 import report_samples as samples
 import series_samples
 from paceline.records.results import StudyResults
-from paceline.report import html
-from paceline.report.figures import figures
-from paceline.report.model import report_model
+from paceline.reporting.figures.report_figures import figures
+from paceline.reporting.html import report_page
+from paceline.reporting.model import report_model
 from series_samples import ALL
 
 DESKTOP, PHONE = 1280, 390
@@ -35,7 +35,7 @@ SHOWN = (
 def write_page(results: StudyResults, path: Path) -> set[str]:
     """Write the page of results; returns the names of its plots."""
     model = report_model(results)
-    path.write_bytes(html.render(model).encode())
+    path.write_bytes(report_page.render(model).encode())
     return set(figures(model))
 
 

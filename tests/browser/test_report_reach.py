@@ -10,14 +10,14 @@ from devtools import Browser
 from reach import by_keyboard, focused_number
 
 import report_samples as samples
-from paceline.report import html
-from paceline.report.model import report_model
+from paceline.reporting.html import report_page
+from paceline.reporting.model import report_model
 
 DESKTOP, PHONE = (1280, 800), (390, 844)
 
 
 def test_the_keyboard_reaches_everything_in_its_order(page: Browser, tmp_path: Path) -> None:
-    (tmp_path / "page.html").write_bytes(html.render(report_model(samples.oversubscribed())).encode())
+    (tmp_path / "page.html").write_bytes(report_page.render(report_model(samples.oversubscribed())).encode())
     page.open(tmp_path / "page.html", width=DESKTOP[0], height=DESKTOP[1])
     wanted, met = by_keyboard(page)
     assert met == wanted and len(met) > 40

@@ -15,10 +15,10 @@ from devtools import Browser
 import published_samples
 import report_samples as samples
 from paceline.records.results import StudyResults
-from paceline.report import html
-from paceline.report.figures import figures
-from paceline.report.model import ReportModel, report_model
-from paceline.report.sections import QUESTIONS
+from paceline.reporting.figures.report_figures import figures
+from paceline.reporting.html import report_page
+from paceline.reporting.html.sections import QUESTIONS
+from paceline.reporting.model import ReportModel, report_model
 
 DESKTOP, PHONE = (1280, 800), (390, 844)
 MOST_BYTES = 6_000_000
@@ -77,7 +77,7 @@ def test_the_contents_lead_to_every_question(opened: Browser) -> None:
 def test_the_first_screen_answers(page: Browser, tmp_path: Path, results: Any, size: tuple[int, int]) -> None:
     """The question, the answer, the main plot and the next command, without scrolling."""
     made: StudyResults = results()
-    (tmp_path / "page.html").write_bytes(html.render(report_model(made)).encode())
+    (tmp_path / "page.html").write_bytes(report_page.render(report_model(made)).encode())
     page.open(tmp_path / "page.html", width=size[0], height=size[1])
     places = page.value(
         "['h1', '.verdict', '.main .main-svg', '.next code'].map((what) => "

@@ -11,10 +11,10 @@ import pytest
 from devtools import Browser, browser
 
 from paceline.analyze.views.picture import picture
-from paceline.records.anatomy import RunTrace
-from paceline.records.picture import Picture
-from paceline.report import html
-from paceline.report.model import report_model
+from paceline.records.run_picture import Picture
+from paceline.records.trace_summary import RunTrace
+from paceline.reporting.html import report_page
+from paceline.reporting.model import report_model
 from picture_samples import SPANS_PER_STEP, STARTUP_NS, STEP_NS, busy_run, looked_into
 from trace_samples import run_of, trace_of
 
@@ -86,7 +86,7 @@ def write_page(path: Path, run: RunTrace, drawn: Picture, **others: Picture) -> 
     results = looked_into(run)
     by_label = {point.label: point.point_id for point in results.points}
     pictures = {results.points[-1].point_id: drawn, **{by_label[label]: other for label, other in others.items()}}
-    path.write_bytes(html.render(report_model(results, pictures)).encode())
+    path.write_bytes(report_page.render(report_model(results, pictures)).encode())
 
 
 @pytest.fixture(scope="module")

@@ -10,15 +10,15 @@ from dataclasses import asdict
 
 import torch.distributed as dist
 
-from paceline.records.given import Given
-from paceline.train.links import measured, pairs
+from paceline.records.allocation import ProcessFacts
+from paceline.training.links import measured, pairs
 
 
 def main() -> None:
     rank, size, address, port = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
     store = dist.TCPStore(address, port, size, is_master=rank == 0)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
-    ranks = [Given(rank=other, host=f"h{other + 1}") for other in range(size)]
+    ranks = [ProcessFacts(rank=other, host=f"h{other + 1}") for other in range(size)]
     for _ in sys.stdin:
         began = time.monotonic()
         links = measured(pairs(ranks), ranks, rank)

@@ -1,7 +1,7 @@
 """Ranks, servers and a coordinator for tests: live processes that a case uses as many of as it needs.
 
 Importing torch costs seconds, so seven processes are spawned once: four ranks, two servers, a coordinator. A smaller
-crew is made of the first of them, and the rest are idle. `Crewed.run` is called like `Ranks.run` of tests/multiproc.
+context is made of the first of them, and the rest are idle. `Crewed.run` is called like `Ranks.run` of tests/multiproc.
 """
 
 from __future__ import annotations
@@ -116,10 +116,10 @@ def train(
     import torch
 
     from paceline.probe.collectives import watch_collectives
-    from paceline.train import loop
-    from paceline.train.reading import hold
-    from paceline.train.resume import resume
-    from paceline.train.session import Session
+    from paceline.training import loop
+    from paceline.training.reading import hold
+    from paceline.training.resume import resume
+    from paceline.training.session import Session
 
     _, manifest = cases.session(0, ranks, f"{folder}/told-{number}", data, settings)
     point = manifest.point

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from paceline.errors import PacelineError
-from paceline.launch.slurm import SlurmLauncher
+from paceline.launch.slurm.slurm_launcher import SlurmLauncher
 from paceline.records.settings import LaunchSettings
-from paceline.studies.events import Note
-from paceline.studies.execute import execute
-from paceline.studies.load import load_study
+from paceline.studies.execute.events import Note
+from paceline.studies.execute.execute import execute
+from paceline.studies.load.load import load_study
 
 WORKER = Path(__file__).parents[1] / "faults" / "light_worker.py"
 

@@ -12,18 +12,18 @@ from pathlib import Path
 import pytest
 
 import paceline
-from paceline.launch.base import Outcome, Placement
-from paceline.launch.kept import Program, run_wrapped, wrapper_command
+from paceline.launch.launcher import Outcome, Placement
 from paceline.launch.local import LocalLauncher
-from paceline.launch.mpi import MpiLauncher
-from paceline.records.codec import read_record, write_record
-from paceline.records.folder import RunFolder, StudyFolder
+from paceline.launch.mpi_launcher import MpiLauncher
+from paceline.launch.wrapper.wrapped_ranks import Program, run_wrapped, wrapper_command
 from paceline.records.run import Machine, Manifest, RankReport
 from paceline.records.study import Point
-from paceline.report.wording.findings import finding_words
-from paceline.studies.collect import collect, traces
-from paceline.studies.execute import execute
-from paceline.studies.load import LoadedStudy, load_study
+from paceline.reporting.wording.finding_words import finding_words
+from paceline.storage.codec import read_record, write_record
+from paceline.storage.folder import RunFolder, StudyFolder
+from paceline.studies.execute.execute import execute
+from paceline.studies.folder.collect import collect, traces
+from paceline.studies.load.load import LoadedStudy, load_study
 from paceline.units import nanoseconds, seconds
 
 HERE = socket.gethostname()

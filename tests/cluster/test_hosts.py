@@ -20,9 +20,9 @@ from light_launch import (
     wait_for,
 )
 from paceline.errors import RankError, RunError
-from paceline.records.codec import read_record
-from paceline.records.folder import RunFolder
 from paceline.records.run import Meeting
+from paceline.storage.codec import read_record
+from paceline.storage.folder import RunFolder
 
 KINDS = ("torchrun", "mpich", "openmpi")
 

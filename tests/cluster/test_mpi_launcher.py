@@ -9,7 +9,7 @@ import pytest
 from ci import in_ci
 from contract.launchers import LAUNCHERS, require
 from light_launch import LIGHT_RANK, launch, manifest, point
-from paceline.launch.mpi import MpiLauncher
+from paceline.launch.mpi_launcher import MpiLauncher
 
 COMMAND = (sys.executable, str(LIGHT_RANK.with_name("mpi_rank.py")))
 LIBRARIES = {"mpich": "MPICH", "openmpi": "Open MPI"}
@@ -53,7 +53,7 @@ def test_an_agent_with_options_of_its_own_reaches_the_other_hosts(kind, net_host
 
 def test_where_hydra_has_to_start_ranks_of_one_host_they_run_as_well(tmp_path, monkeypatch):
     """Its mpiexec listens on every interface: so it is taken only where there is no mpiexec.gforker beside it."""
-    monkeypatch.setattr("paceline.launch.mpi.PLAIN", "mpiexec.none")
+    monkeypatch.setattr("paceline.launch.mpi_launcher.PLAIN", "mpiexec.none")
     outcome = launch(tmp_path, manifest(point(2)), MpiLauncher(COMMAND))
     assert [words["sum"] for words in said(tmp_path, 2)] == [[3.0, 3.0]] * 2
     assert len(outcome.reports) == 2

@@ -24,10 +24,10 @@ from ranks import MpiRanks
 from ci import in_ci
 from light_launch import manifest, point
 from paceline.data.store import prepare
-from paceline.launch.kept import Program, run_wrapped, wrapper_command
-from paceline.records.codec import write_record
-from paceline.records.folder import RunFolder
+from paceline.launch.wrapper.wrapped_ranks import Program, run_wrapped, wrapper_command
 from paceline.records.settings import DataSettings, TrainSettings
+from paceline.storage.codec import write_record
+from paceline.storage.folder import RunFolder
 
 MPICH = (str(Path(sys.executable).with_name("mpiexec")),)
 OPEN_MPI = ("mpiexec.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1")
@@ -157,7 +157,7 @@ def test_a_rank_of_a_study_finds_its_mpi_and_leaves_it_well(digits_folder, tmp_p
 def test_two_kinds_of_mpi_mixed_up_are_told(tmp_path):
     """Open MPI's library under MPICH's mpiexec: every rank is told to be alone."""
     need_open_mpi()
-    rank = "from paceline.identity import this_rank\nfrom paceline.train import mpi\nme = this_rank()\n"
+    rank = "from paceline.identity import this_rank\nfrom paceline.training import mpi\nme = this_rank()\n"
     rank += "mpi.world(me.rank, me.size)"
     told = os.environ | {"MPI4PY_MPIABI": "openmpi"}
     command = [*MPICH, "-n", "2", sys.executable, "-c", rank]

@@ -26,18 +26,18 @@ from paceline import catalog
 from paceline.analyze.run.ledger import ledgers
 from paceline.analyze.run.messages import COLLECTIVE
 from paceline.errors import RankError
-from paceline.launch.base import clear_attempt
+from paceline.launch.launcher import clear_attempt
 from paceline.launch.local import LocalLauncher
-from paceline.launch.mpi import MpiLauncher
-from paceline.launch.supervise import end_ranks
-from paceline.records.codec import read_record, write_record
-from paceline.records.folder import RunFolder
-from paceline.records.pulse import pulse
+from paceline.launch.mpi_launcher import MpiLauncher
+from paceline.launch.supervision import end_ranks
 from paceline.records.run import Manifest, RankReport
 from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
-from paceline.records.spans import read_spans
 from paceline.records.study import Point
-from paceline.studies.compose import run_result
+from paceline.storage.codec import read_record, write_record
+from paceline.storage.folder import RunFolder
+from paceline.storage.pulse import pulse
+from paceline.storage.span_stream import read_spans
+from paceline.studies.execute.compose import run_result
 
 FAULTS = int(os.environ.get("FAULTS", "1"))
 SYNC, ASYNC = "parameter-server", "parameter-server-async"
@@ -82,8 +82,8 @@ def test_servers_follow_a_rate_that_changes(pool, digits, tmp_path, one_process,
     rates = {"lr_rule": "sqrt", "lr_batch": 10, "warmup_epochs": 2.0, "schedule": "cosine", "accumulate": 2}
     batches = {**gate.UNEVEN, "train": {**gate.UNEVEN["train"], **rates}}
     settings = {**gate.learning(optimizer, batches), "strategy": strategy}
-    crew = Crewed(pool, 2, 2, **({"staleness": 0} if strategy == ASYNC else {}))
-    gate.follows_one_process(crew, digits, tmp_path, one_process(optimizer, batches), settings)
+    context = Crewed(pool, 2, 2, **({"staleness": 0} if strategy == ASYNC else {}))
+    gate.follows_one_process(context, digits, tmp_path, one_process(optimizer, batches), settings)
 
 
 def test_buffers_are_equal_on_all_ranks(pool, digits, tmp_path):
@@ -107,9 +107,9 @@ def test_asynchronous_servers_without_staleness_follow_one_process(
 ):
     """With a bound of 0 all gradients of a step are of the same parameters, and plain SGD adds them up."""
     settings = {**gate.learning("sgd", batches), "strategy": ASYNC}
-    crew = Crewed(pool, ranks, servers, staleness=0)
-    gate.follows_one_process(crew, digits, tmp_path, one_process("sgd", batches), settings)
-    assert [server["staleness"] for server in crew.others[:-1]] == [(100 * ranks,)] * servers
+    context = Crewed(pool, ranks, servers, staleness=0)
+    gate.follows_one_process(context, digits, tmp_path, one_process("sgd", batches), settings)
+    assert [server["staleness"] for server in context.others[:-1]] == [(100 * ranks,)] * servers
 
 
 def test_one_asynchronous_rank_resumes_bit_for_bit(pool, digits, tmp_path):
@@ -120,9 +120,9 @@ def test_one_asynchronous_rank_resumes_bit_for_bit(pool, digits, tmp_path):
 def test_asynchronous_ranks_end_equal_and_resume(pool, digits, tmp_path):
     train = {"epochs": 3, "checkpoint_every": 5, "lr": 0.003}
     settings = gate.with_model(tmp_path, gate.NORMED, {"strategy": ASYNC, "data": {"validation": 200}, "train": train})
-    crew = Crewed(pool, 3, 2, staleness=2)
-    crew.run("train", folder=str(tmp_path), data=digits, settings=settings, stop_at=13)
-    answers = crew.run("train", folder=str(tmp_path), data=digits, settings=settings, sleep_s={2: 0.02})
+    context = Crewed(pool, 3, 2, staleness=2)
+    context.run("train", folder=str(tmp_path), data=digits, settings=settings, stop_at=13)
+    answers = context.run("train", folder=str(tmp_path), data=digits, settings=settings, sleep_s={2: 0.02})
     assert {answer["resumed_from"] for answer in answers} == {10}
     assert len({answer["weights"] for answer in answers}) == 1
     assert len({answer["curves"] for answer in answers}) == 1
@@ -131,9 +131,9 @@ def test_asynchronous_ranks_end_equal_and_resume(pool, digits, tmp_path):
 def staleness(pool: Pool, digits: str, folder: Path, bound: int) -> list[tuple[int, ...]]:
     """Of each of two servers, with a rank that is far slower than the other two."""
     settings = gate.with_model(folder, gate.SMALL, {"strategy": ASYNC, "train": {"epochs": 2, "batch_global": 64}})
-    crew = Crewed(pool, 3, 2, staleness=bound)
-    crew.run("train", folder=str(folder), data=digits, settings=settings, sleep_s={1: 0.15})
-    return [server["staleness"] for server in crew.others[:-1]]
+    context = Crewed(pool, 3, 2, staleness=bound)
+    context.run("train", folder=str(folder), data=digits, settings=settings, sleep_s={1: 0.15})
+    return [server["staleness"] for server in context.others[:-1]]
 
 
 def test_the_bound_on_staleness_is_kept_and_reached(pool, digits, tmp_path):
@@ -151,9 +151,9 @@ def test_without_a_bound_it_would_be_exceeded(pool, digits, tmp_path):
 def test_parameters_that_all_pull_at_the_end_of_an_epoch_are_not_stale(pool, digits, tmp_path):
     """Epochs of one step: whoever is ahead when it gives a gradient has pulled with the others before the next."""
     told = {"strategy": ASYNC, "data": {"train_samples": 64}, "train": {"epochs": 5, "batch_global": 64}}
-    crew = Crewed(pool, 3, 2, staleness=3)
-    crew.run("train", folder=str(tmp_path), data=digits, settings=gate.with_model(tmp_path, gate.SMALL, told))
-    assert [server["staleness"] for server in crew.others[:-1]] == [(3 * 5,)] * 2
+    context = Crewed(pool, 3, 2, staleness=3)
+    context.run("train", folder=str(tmp_path), data=digits, settings=gate.with_model(tmp_path, gate.SMALL, told))
+    assert [server["staleness"] for server in context.others[:-1]] == [(3 * 5,)] * 2
 
 
 @pytest.mark.parametrize("strategy", [SYNC, ASYNC])
@@ -163,8 +163,8 @@ def test_no_byte_goes_from_rank_to_rank(pool, digits, tmp_path, strategy):
     settings = gate.with_model(
         tmp_path, gate.NORMED, {"strategy": strategy, "data": {"validation": 200}, "train": train}
     )
-    crew = Crewed(pool, 3, 2, **({"staleness": 4} if strategy == ASYNC else {}))
-    answers = crew.run("train", folder=str(tmp_path), data=digits, settings=settings)
+    context = Crewed(pool, 3, 2, **({"staleness": 4} if strategy == ASYNC else {}))
+    answers = context.run("train", folder=str(tmp_path), data=digits, settings=settings)
     ranks, servers, coordinator = [0, 1, 2], [3, 4], 5
     sent = {process: messages(tmp_path, process) for process in range(6)}
     for process in ranks:

@@ -19,10 +19,10 @@ from light_launch import ENDLESS, HOST, launch, light, manifest, point, running_
 from paceline.data import store
 from paceline.errors import RankError, RequestError, RunError
 from paceline.launch.local import LocalLauncher
-from paceline.launch.ray_cluster import RayLauncher
-from paceline.records.folder import RunFolder
+from paceline.launch.ray.ray_launcher import RayLauncher
 from paceline.records.settings import DataSettings, LaunchSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point
+from paceline.storage.folder import RunFolder
 from ray_cluster import HEAD_CPUS, SECOND_HOST, RayCluster
 
 # A process that launches light ranks through Ray: RUN_DIR, settings as JSON, options of the ranks.
@@ -30,7 +30,7 @@ LAUNCHING = """
 import json, sys
 from pathlib import Path
 from light_launch import launch, light, manifest, point
-from paceline.launch.ray_cluster import RayLauncher
+from paceline.launch.ray.ray_launcher import RayLauncher
 from paceline.records.settings import LaunchSettings
 settings = LaunchSettings(**json.loads(sys.argv[2]))
 launch(Path(sys.argv[1]), manifest(point(2), settings=settings), RayLauncher(light(*sys.argv[3:]), settings))
@@ -176,7 +176,7 @@ def test_a_cluster_of_our_own_listens_on_loopback_and_goes_with_a_killed_launche
 def assert_a_stranger_is_refused(folder: Path, output: Path) -> None:
     """Somebody else on this machine, who reaches loopback and does not have the token, gets nothing."""
     (port,) = folder.glob("r/session_2*/gcs_server_port_*")
-    command = (sys.executable, "-P", "-m", "paceline.launch.ray_driver", "look", f"127.0.0.1:{port.read_text()}")
+    command = (sys.executable, "-P", "-m", "paceline.launch.ray.ray_driver", "look", f"127.0.0.1:{port.read_text()}")
     with output.open("wb") as file:
         environment = {**os.environ, "RAY_AUTH_MODE": "disabled"}
         process = subprocess.Popen(command, env=environment, stdout=file, stderr=subprocess.STDOUT)

@@ -18,8 +18,8 @@ from paceline.data.store import prepare
 from paceline.identity import this_rank
 from paceline.launch.child import python
 from paceline.records.settings import DataSettings
-from paceline.train import mpi
-from paceline.train.reading import hold, read_bytes, share_of
+from paceline.training import mpi_session
+from paceline.training.reading import hold, read_bytes, share_of
 
 SHAPE = (28, 28, 1)
 
@@ -67,7 +67,7 @@ def main() -> None:
     }
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
-    mpi.leave()
+    mpi_session.leave()
 
 
 if __name__ == "__main__":

@@ -2,13 +2,13 @@
 
 import pytest
 
-from paceline.launch.mpi import mpiexec
-from paceline.records.folder import StudyFolder
+from paceline.launch.mpi_launcher import mpiexec
 from paceline.records.run import RunResult
 from paceline.records.settings import LaunchSettings
-from paceline.studies.collect import collect
-from paceline.studies.execute import execute
-from paceline.studies.load import load_study
+from paceline.storage.folder import StudyFolder
+from paceline.studies.execute.execute import execute
+from paceline.studies.folder.collect import collect
+from paceline.studies.load.load import load_study
 
 STUDY = """
 [study]

@@ -14,14 +14,14 @@ import pytest
 
 from light_launch import ENDLESS, launch, light, manifest, point, running_processes, wait_for
 from paceline.errors import RunError
-from paceline.launch.slurm import SlurmLauncher
-from paceline.records.codec import read_record
-from paceline.records.folder import RunFolder, StudyFolder
+from paceline.launch.slurm.slurm_launcher import SlurmLauncher
 from paceline.records.run import Job, RunResult
 from paceline.records.settings import LaunchSettings
-from paceline.studies.events import Note, RunFailed, RunProgress
-from paceline.studies.execute import execute
-from paceline.studies.load import load_study
+from paceline.storage.codec import read_record
+from paceline.storage.folder import RunFolder, StudyFolder
+from paceline.studies.execute.events import Note, RunFailed, RunProgress
+from paceline.studies.execute.execute import execute
+from paceline.studies.load.load import load_study
 from slurm_cluster import HOSTS
 
 STUDY_PROCESS = Path(__file__).with_name("slurm_study.py")

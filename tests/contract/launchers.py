@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from ci import in_ci
-from paceline.launch.base import Launcher
+from paceline.launch.launcher import Launcher
 from paceline.launch.local import LocalLauncher
-from paceline.launch.mpi import MpiLauncher
-from paceline.launch.ray_cluster import RayLauncher
-from paceline.launch.slurm import SlurmLauncher
+from paceline.launch.mpi_launcher import MpiLauncher
+from paceline.launch.ray.ray_launcher import RayLauncher
+from paceline.launch.slurm.slurm_launcher import SlurmLauncher
 from paceline.launch.torchrun import TorchrunLauncher
 from paceline.records.settings import LaunchSettings
 

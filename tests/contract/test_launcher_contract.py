@@ -13,7 +13,7 @@ import pytest
 from contract.launchers import LAUNCHERS, factory
 from light_launch import ENDLESS, HOST, launch, light, manifest, point, running_processes, running_ranks, wait_for
 from paceline.errors import RankError, RunError
-from paceline.records.folder import RunFolder
+from paceline.storage.folder import RunFolder
 
 variation = pytest.mark.variation
 THREAD_VARIABLES = (

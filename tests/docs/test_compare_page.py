@@ -8,7 +8,7 @@ import re
 import pytest
 from doc_pages import names, section
 
-from paceline.analyze.changes.two_samples import difference, least_p
+from paceline.analyze.stats.two_samples import difference, least_p
 from paceline.records.changes import Change, Changes, Compared, Difference, MessageChange, Part, SideFigures, Versus
 from paceline.records.results import Interval
 

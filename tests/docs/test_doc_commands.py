@@ -22,7 +22,7 @@ from image_files import write_folder
 from paceline import catalog
 from paceline.app import study_loading
 from paceline.cli.app import main
-from paceline.studies.tune import range_study
+from paceline.studies.execute.lr_range_study import range_study
 
 FINISHED = ("digits", "my-study", "train", "narrow", "wide", "before", "after")
 """Folders below runs/ that pages take for finished studies of the reader's."""

@@ -15,8 +15,8 @@ from paceline.app import study_loading
 from paceline.cli.options import divided, whole_numbers
 from paceline.data.store import prepare
 from paceline.records.settings import DataSettings
-from paceline.studies.load import load_study
-from paceline.studies.toml_text import toml_value
+from paceline.studies.load.load import load_study
+from paceline.studies.load.toml_text import toml_value
 
 TOML = blocks("toml")
 OWN_MODELS = [
@@ -82,7 +82,7 @@ def test_every_study_that_a_command_names_loads_with_its_overrides(workspace: Pa
 def test_the_models_of_the_pages_build_and_fit(workspace: Path, model: dict[str, Any]) -> None:
     import torch
 
-    from paceline.train.models.build import build_model
+    from paceline.training.models.build_model import build_model
 
     name, options = model["name"], {key: value for key, value in model.items() if key != "name"}
     built = build_model(name, options, shape=(16, 16, 1), classes=4, model_file=workspace / name.removesuffix(":build"))

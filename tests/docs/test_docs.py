@@ -28,22 +28,23 @@ from doc_pages import (
 import report_samples
 from paceline import catalog
 from paceline.analyze.study.findings import FINDINGS
-from paceline.app.results import Results
+from paceline.app.results_view import Results
 from paceline.cli.app import VERBS
 from paceline.metrics import POINT_METRICS
 from paceline.metrics.metric import INTERVAL, SPREAD
-from paceline.records import codec, run, spans
-from paceline.records.folder import RunFolder, StudyFolder
-from paceline.records.pulse import PHASES
+from paceline.records import run
+from paceline.records.rank_trace import LEDGER_KINDS, SPAN_KINDS
 from paceline.records.results import PointResult
 from paceline.records.study import Study
-from paceline.records.trace import LEDGER_KINDS, SPAN_KINDS
-from paceline.report.json_view import json_object
-from paceline.report.rows import columns
-from paceline.studies.bookkeeping import Failure
-from paceline.studies.keys import FACTORS, KEYS, NUMBERS, SECTIONS, TEXTS
-from paceline.studies.load import load_study, shipped_studies
-from paceline.studies.toml_text import toml_value
+from paceline.reporting.export.json_view import json_object
+from paceline.reporting.export.rows import columns
+from paceline.storage import codec, span_stream
+from paceline.storage.folder import RunFolder, StudyFolder
+from paceline.storage.pulse import PHASES
+from paceline.studies.folder.bookkeeping import Failure
+from paceline.studies.load.keys import FACTORS, KEYS, NUMBERS, SECTIONS, TEXTS
+from paceline.studies.load.load import load_study, shipped_studies
+from paceline.studies.load.toml_text import toml_value
 
 SOURCE = ROOT / "src" / "paceline"
 TYPES = {
@@ -233,9 +234,9 @@ def test_the_rest_of_the_run_folder_is_documented() -> None:
     assert names(section("run-folder.md", "failure.json")) == [field.name for field in dataclasses.fields(Failure)]
     assert set(PHASES) <= set(re.findall(r"\w+", section("run-folder.md", "ranks/rank-0000.json")))
     described = {row[0].strip("`"): row for row in table(section("run-folder.md", "spans/rank-0000.arrows"))}
-    assert list(described) == spans._SCHEMA.names
+    assert list(described) == span_stream._SCHEMA.names
     assert names(described["kind"][2]) == list(SPAN_KINDS)
-    for field in spans._SCHEMA:
+    for field in span_stream._SCHEMA:
         shown = "dictionary of string" if pa.types.is_dictionary(field.type) else str(field.type)
         assert described[field.name][1] == shown + (", null" if field.nullable else "")
     told = names(section("run-folder.md", "results.csv and results.parquet"))

@@ -24,14 +24,14 @@ from paceline import catalog
 from paceline.errors import RankError, RequestError
 from paceline.identity import PARENT_PID
 from paceline.rebuild import rebuild
-from paceline.records.codec import read_record
-from paceline.records.folder import RunFolder
-from paceline.records.pulse import pulse
 from paceline.records.run import RunResult
-from paceline.records.spans import read_spans
-from paceline.report.html import render
-from paceline.report.text import render as render_text
-from paceline.studies.budget import attempts
+from paceline.reporting.html.report_page import render
+from paceline.reporting.text.report_text import render as render_text
+from paceline.storage.codec import read_record
+from paceline.storage.folder import RunFolder
+from paceline.storage.pulse import pulse
+from paceline.storage.span_stream import read_spans
+from paceline.studies.execute.budget import attempts
 
 STUDY = """
 [study]

@@ -11,13 +11,13 @@ from doc_pages import ROOT, blocks, names, section, table
 import law_samples
 import report_samples
 import series_samples
-from paceline.app.results import Results
+from paceline.app.results_view import Results
 from paceline.errors import RequestError
 from paceline.records.laws import Fitted, Law, LawCurve, SeriesLaws
-from paceline.report.figures import figures
-from paceline.report.model import report_model
-from paceline.report.notebook import shown_table
-from paceline.report.text import render
+from paceline.reporting.figures.report_figures import figures
+from paceline.reporting.html.notebook import shown_table
+from paceline.reporting.model import report_model
+from paceline.reporting.text.report_text import render
 
 PLOTTED = (report_samples.typical, series_samples.strategies, series_samples.ALL["one-at-a-time"])
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from doc_pages import section, table
 
 import report_samples
-from paceline.report import html
-from paceline.report.model import report_model
-from paceline.report.sections import QUESTIONS, SECTIONS
+from paceline.reporting.html import report_page
+from paceline.reporting.html.sections import QUESTIONS, SECTIONS
+from paceline.reporting.model import report_model
 
 ROWS = table(section("quickstart.md", "Reading the report"))
 
@@ -19,7 +19,7 @@ def test_the_questions_and_their_parts_are_those_of_a_report() -> None:
 
 
 def test_the_parts_of_the_first_screen_are_there() -> None:
-    page = html.render(report_model(report_samples.typical()))
+    page = report_page.render(report_model(report_samples.typical()))
     body = page[page.index("<main>") : page.index("</main>")]
     screen = body[: body.index("<nav")]
     _, *parts = [row[0] for row in ROWS if len(row) == 2]  # the first is the heading of the page, which every study has

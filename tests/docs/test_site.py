@@ -22,9 +22,9 @@ from paceline.cli.app import VERBS, application, main
 from paceline.cli.console import Console
 from paceline.metrics import metrics
 from paceline.records import results, run, study
-from paceline.records.folder import RunFolder, StudyFolder
-from paceline.report import json_view
-from paceline.studies.keys import KEYS
+from paceline.reporting.export import json_view
+from paceline.storage.folder import RunFolder, StudyFolder
+from paceline.studies.load.keys import KEYS
 
 METRICS = [page for page in sorted((ROOT / "docs" / "metrics").glob("*.md")) if page.name != "index.md"]
 STUDIES = (

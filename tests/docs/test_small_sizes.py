@@ -8,7 +8,7 @@ import tomllib
 import pytest
 from doc_pages import ROOT, names, section, shell_lines, table
 
-from paceline.studies.sizes import _flat
+from paceline.studies.load.sizes import _flat
 from paceline.units import count_text
 
 PUBLISHED = ROOT / "docs" / "published"

@@ -8,7 +8,7 @@ import re
 from doc_pages import names, section
 
 from paceline.app.live_view import EVERY_S
-from paceline.records.watch import (
+from paceline.records.live_study import (
     FAILED,
     FINISHED,
     KILLED,
@@ -20,7 +20,7 @@ from paceline.records.watch import (
     RunNow,
     Watched,
 )
-from paceline.studies.holder import BEAT_S, SILENT_S
+from paceline.studies.folder.lock_holder import BEAT_S, SILENT_S
 
 
 def rows(table: int) -> list[str]:

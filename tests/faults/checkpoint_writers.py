@@ -19,8 +19,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import save
 
-from paceline.records import codec
-from paceline.train import checkpoint
+from paceline.storage import codec
+from paceline.training import checkpoint
 
 
 def standing(step: int) -> checkpoint.Standing:

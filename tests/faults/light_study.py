@@ -22,10 +22,10 @@ from pathlib import Path
 
 from paceline.errors import PacelineError
 from paceline.launch.local import LocalLauncher
-from paceline.records import codec
-from paceline.studies import bookkeeping
-from paceline.studies.execute import execute
-from paceline.studies.load import load_study
+from paceline.storage import codec
+from paceline.studies.execute.execute import execute
+from paceline.studies.folder import bookkeeping
+from paceline.studies.load.load import load_study
 
 WORKER = Path(__file__).with_name("light_worker.py")
 

@@ -10,12 +10,12 @@ import sys
 import time
 from pathlib import Path
 
-from paceline.guard import tie_to_parent
+from paceline.guard import end_with_launcher
 from paceline.identity import this_rank
-from paceline.records.codec import read_record, write_record
-from paceline.records.folder import RunFolder
 from paceline.records.run import Epoch, Manifest, RankReport, TrainingReport
 from paceline.records.study import Point
+from paceline.storage.codec import read_record, write_record
+from paceline.storage.folder import RunFolder
 
 
 def weights_sha256(point: Point, seed: int) -> str:
@@ -25,7 +25,7 @@ def weights_sha256(point: Point, seed: int) -> str:
 
 def main() -> None:
     identity = this_rank()
-    tie_to_parent(identity)
+    end_with_launcher(identity)
     ledger, seconds, folder = Path(sys.argv[1]), float(sys.argv[2]), RunFolder(Path(sys.argv[3]))
     manifest = read_record(folder.manifest, Manifest)
     if identity.rank == 0:

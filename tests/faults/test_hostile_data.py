@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from data_files import four_arrays, idx_bytes, write_idx_folder, write_npz
-from paceline.data import streams
+from paceline.data import bounded_reads
 from paceline.data.arrays import digest
 from paceline.data.cache import open_dataset
 from paceline.data.idx import read_idx, read_idx_folder
@@ -150,7 +150,7 @@ def test_a_zip_bomb_is_refused_before_it_takes_memory(tmp_path, monkeypatch):
     bomb = 64 << 20
     path = archive(tmp_path / "a.npz", npy((1 << 16, 32, 32), bytes(bomb)))
     assert path.stat().st_size < 1 << 17
-    monkeypatch.setattr(streams, "limit_bytes", lambda: 16 << 20)
+    monkeypatch.setattr(bounded_reads, "limit_bytes", lambda: 16 << 20)
     tracemalloc.start()
     try:
         with pytest.raises(DataError, match=r"x_train\.npy in .* declares 67 MB of values"):

@@ -34,9 +34,9 @@ from light_launch import (
     wait_for,
 )
 from paceline.errors import RankError
-from paceline.launch.base import Launcher, Progress
+from paceline.launch.launcher import Launcher, Progress
 from paceline.launch.local import LocalLauncher
-from paceline.records.folder import RunFolder
+from paceline.storage.folder import RunFolder
 
 FAULTS = int(os.environ.get("FAULTS", "1"))
 KEPT = ("torchrun", "mpich", "openmpi")

@@ -17,12 +17,12 @@ import psutil
 import pytest
 
 from paceline.analyze.run.ledger import ledgers
-from paceline.records.codec import read_record
-from paceline.records.folder import RunFolder
-from paceline.records.pulse import pulse
+from paceline.records.rank_trace import SPAN_KINDS
 from paceline.records.run import RankReport, RunResult
-from paceline.records.spans import read_spans
-from paceline.records.trace import SPAN_KINDS
+from paceline.storage.codec import read_record
+from paceline.storage.folder import RunFolder
+from paceline.storage.pulse import pulse
+from paceline.storage.span_stream import read_spans
 
 FAULTS = int(os.environ.get("FAULTS", "1"))
 STUDY = """
@@ -113,7 +113,7 @@ def ranks_of(folder: Path) -> list[psutil.Process]:
             words = process.cmdline()
         except psutil.Error:
             continue
-        if "paceline.train.worker" in words and words[-1].startswith(str(folder)):
+        if "paceline.training.worker" in words and words[-1].startswith(str(folder)):
             found.append(process)
     return found
 

@@ -13,10 +13,10 @@ import pytest
 from light_study import launcher
 
 from paceline.errors import FolderError, StorageError
-from paceline.studies.collect import collect
-from paceline.studies.events import Event, RunFinished
-from paceline.studies.execute import execute
-from paceline.studies.load import load_study
+from paceline.studies.execute.events import Event, RunFinished
+from paceline.studies.execute.execute import execute
+from paceline.studies.folder.collect import collect
+from paceline.studies.load.load import load_study
 
 STUDY = Path(__file__).with_name("light_study.py")
 

@@ -16,10 +16,10 @@ import pytest
 from light_study import Studies
 from light_worker import weights_sha256
 
-from paceline.records.codec import read_record
 from paceline.records.run import Manifest, RunResult
-from paceline.studies.bookkeeping import StudyPoints
-from paceline.studies.collect import Collected, collect
+from paceline.storage.codec import read_record
+from paceline.studies.folder.bookkeeping import StudyPoints
+from paceline.studies.folder.collect import Collected, collect
 
 FAULTS = int(os.environ.get("FAULTS", "1"))
 KILLS = 40 * FAULTS

@@ -14,8 +14,8 @@ import pytest
 
 from paceline.app.live_view import LiveView
 from paceline.errors import FolderError
-from paceline.records.watch import KILLED, RUNNING, Watched
-from paceline.studies.holder import read_holder
+from paceline.records.live_study import KILLED, RUNNING, Watched
+from paceline.studies.folder.lock_holder import read_holder
 
 LIMIT_S = 120
 WORDS = ["study", "digits", "--ranks", "1", "--repeats", "2", "--set", "train.epochs=20000", "--out", "runs/watched"]

@@ -107,9 +107,11 @@ ALL = [
     "errors",
     "export",
     "open_results",
+    "report",
     "run",
     "study",
     "trace",
+    "train",
     "tune",
     "watch",
 ]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from finding_samples import ALL
 from paceline.records.finding import Finding
-from paceline.report.wording.findings import WORDS, finding_words
+from paceline.reporting.wording.finding_words import WORDS, finding_words
 
 EXPECTED = Path(__file__).with_name("findings.txt")
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from paceline.report.model import report_model
-from paceline.report.text import render
+from paceline.reporting.model import report_model
+from paceline.reporting.text.report_text import render
 from series_samples import ALL
 
 EXPECTED = Path(__file__).with_name("report_text")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from paceline.errors import StudyFileError
-from paceline.studies.load import load_study
+from paceline.studies.load.load import load_study
 
 CASES = Path(__file__).with_name("study_errors")
 OVERRIDES = {"overrides": ["train.lrr=1", "lr=2", "run.ranks=0", "run", "train.lr=fast", "model.name=mpl"]}

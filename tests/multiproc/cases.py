@@ -22,20 +22,20 @@ from paceline.analyze.run.messages import COLLECTIVE
 from paceline.data.cache import open_dataset
 from paceline.identity import Identity
 from paceline.probe.collectives import watch_collectives
-from paceline.records.folder import RunFolder
 from paceline.records.run import Manifest
 from paceline.records.settings import AugmentSettings, DataSettings, FinetuneSettings, ModelSettings, TrainSettings
-from paceline.records.spans import read_spans
 from paceline.records.study import Point
-from paceline.train import evaluate as evaluation
-from paceline.train import loop, mpi
-from paceline.train.batches import Samples
-from paceline.train.checkpoint import state_tensors
-from paceline.train.notice import Notice
-from paceline.train.rank import Rank
-from paceline.train.reading import hold
-from paceline.train.resume import resume
-from paceline.train.session import Session, weights_sha256
+from paceline.storage.folder import RunFolder
+from paceline.storage.span_stream import read_spans
+from paceline.training import evaluate as evaluation
+from paceline.training import loop, mpi_session
+from paceline.training.batches import Samples
+from paceline.training.checkpoint import state_tensors
+from paceline.training.rank import Rank
+from paceline.training.reading import hold
+from paceline.training.resume import resume
+from paceline.training.session import Session, weights_sha256
+from paceline.training.termination_notice import TerminationNotice
 
 two_axis.register()
 noise = noise_cases.noise
@@ -44,7 +44,7 @@ frozen_base = pretrained_cases.frozen_base
 
 def leave() -> None:
     """End MPI where a case has started it."""
-    mpi.leave()
+    mpi_session.leave()
 
 
 _sessions: list[Session] = []
@@ -226,7 +226,7 @@ def range_curve(
     held = hold(Path(data), manifest.point, rank)
     me = one.rank(held)
     if warned:
-        me.notice = Notice(possible=True)
+        me.notice = TerminationNotice(possible=True)
         me.notice._note(signal.SIGUSR1, None)
     assert one.course(me, held).run()
     if size > 1:
@@ -261,8 +261,8 @@ def seen_collectives(rank: int, size: int, *, folder: str, data: str, settings: 
 def every_operation(rank: int, size: int, *, folder: str) -> dict:
     """Results of collectives with the probe on and off, and which of them it saw."""
     from paceline.probe.recorder import Recorder
-    from paceline.records.pulse import PulseWriter
-    from paceline.records.spans import SpanWriter
+    from paceline.storage.pulse import PulseWriter
+    from paceline.storage.span_stream import SpanWriter
 
     where = RunFolder(Path(folder))
     recorder = Recorder(SpanWriter(where.rank_spans(rank)), PulseWriter(where.rank_pulse(rank)))
@@ -358,7 +358,7 @@ def _lopsided(rank: int, size: int) -> list[list[float]]:
 
 def set_ddp_warm_up(rank: int, size: int, *, on: bool) -> None:
     """Take DDP's safeguard away, or put it back."""
-    from paceline.train.parallel.ddp import Ddp
+    from paceline.training.parallel.ddp import Ddp
 
     if on:
         Ddp.warm_up = _WARM_UP  # type: ignore[method-assign]
@@ -367,7 +367,7 @@ def set_ddp_warm_up(rank: int, size: int, *, on: bool) -> None:
 
 
 def _warm_up() -> Any:
-    from paceline.train.parallel.ddp import Ddp
+    from paceline.training.parallel.ddp import Ddp
 
     return Ddp.warm_up
 

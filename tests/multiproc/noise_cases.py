@@ -10,12 +10,12 @@ import torch
 from torch import func
 from torch.nn import functional
 
-from paceline.train import loop
-from paceline.train.batches import share
-from paceline.train.rank import Rank
-from paceline.train.reading import hold
-from paceline.train.resume import resume
-from paceline.train.session import weights_sha256
+from paceline.training import loop
+from paceline.training.batches import share
+from paceline.training.rank import Rank
+from paceline.training.reading import hold
+from paceline.training.resume import resume
+from paceline.training.session import weights_sha256
 
 
 def noise(

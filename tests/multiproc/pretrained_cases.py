@@ -8,10 +8,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from paceline.train import loop
-from paceline.train.models.transfer import Transfer
-from paceline.train.parallel.base import Synchronous
-from paceline.train.reading import hold
+from paceline.training import loop
+from paceline.training.models.transfer import Transfer
+from paceline.training.parallel.strategy import Synchronous
+from paceline.training.reading import hold
 
 
 def frozen_base(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any]) -> dict:

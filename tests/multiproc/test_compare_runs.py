@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from paceline.cli.app import main
-from paceline.studies.execute import execute
-from paceline.studies.load import load_study
+from paceline.studies.execute.execute import execute
+from paceline.studies.load.load import load_study
 
 MODEL = """
 import time

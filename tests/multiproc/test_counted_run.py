@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from light_launch import launch, manifest, point
-from paceline.analyze.run.anatomy import dissect
 from paceline.analyze.run.cpu_time import cpu_times
-from paceline.launch.base import Outcome
+from paceline.analyze.run.run_summary import dissect
+from paceline.launch.launcher import Outcome
 from paceline.launch.local import LocalLauncher
-from paceline.records.counters_of_run import read_counters
-from paceline.records.folder import RunFolder
-from paceline.records.run_trace import read_run
+from paceline.storage.folder import RunFolder
+from paceline.storage.run_counters import read_counters
+from paceline.storage.run_trace import read_run
 from paceline.units import seconds
 
 

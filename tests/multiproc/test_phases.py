@@ -15,7 +15,7 @@ import pytest
 # A base with batch-norm, and a head: as with real weights, but small.
 TRANSFER = """
 from torch import nn
-from paceline.train.models.transfer import Transfer
+from paceline.training.models.transfer import Transfer
 def build(classes, dropout=0.0, base_dropout=0.0):
     base = nn.Sequential(
         nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gate
 import pytest
 
-from paceline.analyze.learning.lr_range import Measured, lr_advice
+from paceline.analyze.learning.lr_advice import Measured, lr_advice
 
 STEPS = 100
 RANGE = {"schedule": "range", "lr": 1e-5, "step_factor": 1e6, "steps": STEPS, "epochs": None}

@@ -9,7 +9,7 @@ from typing import Any
 import gate
 import pytest
 
-from paceline.train.checkpoint import checkpoint_folders, read_checkpoint
+from paceline.training.checkpoint import checkpoint_folders, read_checkpoint
 
 TENSOR = "flat-tensor"
 

@@ -16,8 +16,8 @@ from torch.nn import functional
 
 from paceline import catalog
 from paceline.layout import Axis
-from paceline.train.parallel.base import Crew, Tensors
-from paceline.train.parallel.flat import Flat
+from paceline.training.parallel.flat import Flat
+from paceline.training.parallel.strategy import ProcessContext, Tensors
 
 NAME, TENSOR = "flat-tensor", "tensor"
 
@@ -34,17 +34,17 @@ def register() -> None:
 class FlatTensor(Flat):
     """Gradients are summed along `data`; dense layers are divided along `tensor`."""
 
-    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, crew: Crew) -> None:
-        super().__init__(model, optimizer, crew)
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, context: ProcessContext) -> None:
+        super().__init__(model, optimizer, context)
         divided = [(name, layer) for name, layer in model.named_modules() if isinstance(layer, Columns)]
         self._divided = {f"{name}.{each}" for name, layer in divided for each, _ in layer.named_parameters()}
 
     @staticmethod
-    def divide(model: nn.Module, crew: Crew) -> None:
+    def divide(model: nn.Module, context: ProcessContext) -> None:
         for parent in list(model.modules()):
             for name, layer in list(parent.named_children()):
                 if isinstance(layer, nn.Linear):
-                    setattr(parent, name, Columns(layer, crew))
+                    setattr(parent, name, Columns(layer, context))
 
     def clip(self, norm: float) -> None:
         """The squares of divided gradients are summed over shards, those of the others are counted once."""
@@ -52,7 +52,7 @@ class FlatTensor(Flat):
         gradients = [(name, p.grad) for name, p in self._model.named_parameters() if p.grad is not None]
         for name, gradient in gradients:
             squares[int(name in self._divided)] += gradient.double().square().sum()
-        dist.all_reduce(squares[1:], group=self._crew.group(TENSOR))
+        dist.all_reduce(squares[1:], group=self._context.group(TENSOR))
         factor = min(1.0, norm / (float(squares.sum().sqrt()) + 1e-6))
         for _, gradient in gradients:
             gradient.mul_(factor)
@@ -61,8 +61,8 @@ class FlatTensor(Flat):
         return {name: self._gathered(each) if self._is_divided(name, each) else each for name, each in tensors.items()}
 
     def shard(self, tensors: Tensors) -> Tensors:
-        crew = self._crew
-        size, index = crew.layout.size(TENSOR), crew.layout.index(crew.rank, TENSOR)
+        context = self._context
+        size, index = context.layout.size(TENSOR), context.layout.index(context.rank, TENSOR)
         return {n: t.chunk(size)[index] if self._is_divided(n, t) else t for n, t in tensors.items()}
 
     def _is_divided(self, name: str, tensor: torch.Tensor) -> bool:
@@ -72,18 +72,18 @@ class FlatTensor(Flat):
         return tensor.dim() > 0 and parameter in self._divided
 
     def _gathered(self, tensor: torch.Tensor) -> torch.Tensor:
-        return _gather(tensor.detach().contiguous(), self._crew.group(TENSOR), 0)
+        return _gather(tensor.detach().contiguous(), self._context.group(TENSOR), 0)
 
 
 class Columns(nn.Module):
     """This rank's columns of a dense layer; its output is that of the whole layer."""
 
-    def __init__(self, layer: nn.Linear, crew: Crew) -> None:
+    def __init__(self, layer: nn.Linear, context: ProcessContext) -> None:
         super().__init__()
-        size, self._index = crew.layout.size(TENSOR), crew.layout.index(crew.rank, TENSOR)
+        size, self._index = context.layout.size(TENSOR), context.layout.index(context.rank, TENSOR)
         self.weight = nn.Parameter(layer.weight.detach().chunk(size)[self._index].clone())
         self.bias = nn.Parameter(layer.bias.detach().chunk(size)[self._index].clone())
-        self._group = crew.group(TENSOR)
+        self._group = context.group(TENSOR)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         own = functional.linear(_Copied.apply(inputs, self._group), self.weight, self.bias)

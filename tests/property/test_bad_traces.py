@@ -16,14 +16,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from paceline.analyze.run.anatomy import anatomy, dissect
-from paceline.analyze.run.suspects import suspects
+from paceline.analyze.run.run_summary import anatomy, dissect
+from paceline.analyze.run.slow_causes import suspects
 from paceline.errors import FolderError, StorageError
-from paceline.records.anatomy import Anatomy, RunTrace
-from paceline.records.folder import RunFolder
-from paceline.records.run_trace import read_run
-from paceline.records.spans import read_spans, without
-from paceline.records.trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
+from paceline.records.rank_trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
+from paceline.records.trace_rows import without
+from paceline.records.trace_summary import RunTrace, TraceSummary
+from paceline.storage.folder import RunFolder
+from paceline.storage.run_trace import read_run
+from paceline.storage.span_stream import read_spans
 from trace_samples import run_of
 
 REAL = RunFolder(Path(__file__).parents[1] / "data" / "two-ranks")
@@ -32,7 +33,7 @@ COLLECTIVE, STEP = SPAN_KINDS.index("collective"), SPAN_KINDS.index("step")
 same_folder = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def analysed(run: RunTrace) -> Anatomy:
+def analysed(run: RunTrace) -> TraceSummary:
     """All that is made of a run; its ledgers have to sum."""
     found = dissect(run)
     named = suspects(run, found)
@@ -57,7 +58,7 @@ def folder(tmp_path: Path) -> RunFolder:
     return RunFolder(tmp_path / "run")
 
 
-def as_far_as_it_goes(folder: RunFolder) -> Anatomy | None:
+def as_far_as_it_goes(folder: RunFolder) -> TraceSummary | None:
     """What is made of a folder; None where there is nothing to read in it, and that is said."""
     try:
         run = read_run(folder)

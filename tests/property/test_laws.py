@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.analyze.study.law_fit import _misfits, fit, log_paces
-from paceline.analyze.study.law_forms import AMDAHL, GUSTAFSON, USL, Form
-from paceline.analyze.study.laws import _curve
+from paceline.analyze.points.law_fit import _misfits, fit, log_paces
+from paceline.analyze.points.law_forms import AMDAHL, GUSTAFSON, USL, Form
+from paceline.analyze.points.scaling_laws import _curve
 
 thorough = settings(max_examples=30, deadline=None)
 paces = st.floats(0.01, 1e6)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.analyze.run.ledger import COMM_KINDS, ledgers, ledgers_ns, mean_ledger
-from paceline.records.trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
+from paceline.records.rank_trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
 from trace_samples import Row, trace_of
 
 LAST = 40

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.analyze.study.results import study_results
+from paceline.analyze.study.study_results import study_results
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.run import Epoch, RunResult
 from paceline.records.settings import RunSettings, TrainSettings

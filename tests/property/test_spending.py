@@ -6,12 +6,12 @@ from tempfile import TemporaryDirectory
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from paceline.records.folder import StudyFolder
 from paceline.records.run import Manifest
 from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point
-from paceline.studies.budget import Budget
-from paceline.studies.estimates import Estimates, paid
+from paceline.storage.folder import StudyFolder
+from paceline.studies.execute.budget import Budget
+from paceline.studies.folder.estimates import Estimates, paid
 
 HOUR_S = 3600
 

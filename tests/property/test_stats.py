@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.analyze.study.stats import CONFIDENCE, coverage, median_interval, ratio_interval, spread
+from paceline.analyze.stats.intervals import CONFIDENCE, coverage, median_interval, ratio_interval, spread
 
 # A shared machine may stop any single example for a while: no deadline.
 undisturbed = settings(deadline=None)

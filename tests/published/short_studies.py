@@ -23,10 +23,10 @@ import psutil
 
 from data_files import write_idx_folder, write_npz
 from image_files import write_folder
-from paceline.records.codec import read_record
-from paceline.records.folder import RunFolder, StudyFolder
 from paceline.records.run import Manifest, RankReport, RunResult
-from paceline.records.spans import read_spans
+from paceline.storage.codec import read_record
+from paceline.storage.folder import RunFolder, StudyFolder
+from paceline.storage.span_stream import read_spans
 
 GREY, COLOUR, PHOTOS = "grey", "colour.npz", "photos"
 PICKLED, ALLREDUCE = "mpi-reduce-broadcast-pickled", "mpi-allreduce"

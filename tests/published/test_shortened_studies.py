@@ -19,7 +19,7 @@ from short_studies import ALLREDUCE, PICKLED, SHORT, Finished, begins, run_short
 import paceline.studies
 from ci import in_ci
 from paceline.published.table_files import published_study
-from paceline.studies.load import load_study
+from paceline.studies.load.load import load_study
 
 PRINTED = Path(paceline.studies.__file__).parent / "published"
 

@@ -22,7 +22,7 @@ import torch._dynamo  # every optimizer loads it
 import torch.distributed.fsdp  # noqa: F401
 
 import paceline.probe.attached
-import paceline.probe.watch  # noqa: F401
+import paceline.probe.watcher  # noqa: F401
 from paceline.probe import __main__ as probe
 
 PATIENCE_S = 100

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from paceline.train.models.torchvision_import import torchvision_models
+from paceline.training.models.torchvision_import import torchvision_models
 
 torchvision_models()  # a torchvision for CUDA beside a PyTorch for the CPU breaks Lightning's import: mended before it
 

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import pytest
 
-from paceline.analyze.run.anatomy import anatomy
-from paceline.records.anatomy import Anatomy, RunTrace
-from paceline.records.codec import read_record
-from paceline.records.folder import RunFolder
-from paceline.records.run_trace import read_run
-from paceline.records.script import ScriptOutcome
-from paceline.records.trace import SPAN_KINDS, RankTrace
+from paceline.analyze.run.run_summary import anatomy
+from paceline.records.rank_trace import SPAN_KINDS, RankTrace
+from paceline.records.script_outcome import ScriptOutcome
+from paceline.records.trace_summary import RunTrace, TraceSummary
+from paceline.storage.codec import read_record
+from paceline.storage.folder import RunFolder
+from paceline.storage.run_trace import read_run
 
 HERE = Path(__file__).parent
 PATIENCE_S = 200
@@ -55,7 +55,7 @@ class Ran:
         return read_run(self.record)
 
     @property
-    def anatomy(self) -> Anatomy:
+    def anatomy(self) -> TraceSummary:
         return anatomy(self.run)
 
     def outcome(self, rank: int = 0) -> ScriptOutcome:

@@ -9,10 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from paceline.analyze.run.anatomy import dissect
+from paceline.analyze.run.run_summary import dissect
 from paceline.cli.app import main
-from paceline.records.folder import RunFolder
-from paceline.records.run_trace import read_run
+from paceline.storage.folder import RunFolder
+from paceline.storage.run_trace import read_run
 
 SCRIPT = """
 import os

@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 from paceline.probe.recorder import Recorder
-from paceline.records.folder import RunFolder
-from paceline.records.pulse import PulseWriter
-from paceline.records.spans import SpanWriter
+from paceline.storage.folder import RunFolder
+from paceline.storage.pulse import PulseWriter
+from paceline.storage.span_stream import SpanWriter
 
 
 def main() -> None:

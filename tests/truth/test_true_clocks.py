@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paceline.analyze.run.anatomy import anatomy
 from paceline.analyze.run.messages import messages
-from paceline.records.codec import write_record
-from paceline.records.folder import RunFolder
-from paceline.records.given import Clock
+from paceline.analyze.run.run_summary import anatomy
+from paceline.records.allocation import Clock
 from paceline.records.run import Machine, RankReport
-from paceline.records.run_trace import read_run
+from paceline.storage.codec import write_record
+from paceline.storage.folder import RunFolder
+from paceline.storage.run_trace import read_run
 
 PROGRAM = Path(__file__).with_name("clock_rank.py")
 AHEAD_NS = 5_000_000_000_000

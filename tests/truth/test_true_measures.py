@@ -12,14 +12,14 @@ import pytest
 from bench.fault_table import Fault
 from bench.live import LiveRanks
 
-from paceline.analyze.run.anatomy import anatomy, dissect
 from paceline.analyze.run.arrivals import sums_until
 from paceline.analyze.run.messages import messages
-from paceline.analyze.run.timeline import WAIT
-from paceline.records.anatomy import Anatomy, MessageKind, RunTrace
-from paceline.records.folder import RunFolder
-from paceline.records.run_trace import read_run
-from paceline.records.trace import SPAN_KINDS
+from paceline.analyze.run.run_summary import anatomy, dissect
+from paceline.analyze.run.run_timeline import WAIT
+from paceline.records.rank_trace import SPAN_KINDS
+from paceline.records.trace_summary import MessageKind, RunTrace, TraceSummary
+from paceline.storage.folder import RunFolder
+from paceline.storage.run_trace import read_run
 
 PROGRAM = Path(__file__).with_name("truth_rank.py")
 # bench/fault_model.py: two convolutions and a dense layer on 8×8 images of 10 classes.
@@ -71,7 +71,7 @@ def waits_and_delays(ranks: LiveRanks, folder: Path, data: Path, strategy: str) 
     return waits_s, late_s
 
 
-def gradients(found: Anatomy, *, at_least: int = 1000) -> list[MessageKind]:
+def gradients(found: TraceSummary, *, at_least: int = 1000) -> list[MessageKind]:
     """All-reduces of gradients: those of sums and losses are a few bytes."""
     return [kind for kind in found.messages if kind.operation == "allreduce_" and kind.payload_bytes >= at_least]
 

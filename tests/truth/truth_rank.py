@@ -18,10 +18,10 @@ from bench.live import serve
 
 from paceline.probe.collectives import watch_collectives
 from paceline.probe.recorder import Recorder
-from paceline.records.folder import RunFolder
-from paceline.records.pulse import PulseWriter
-from paceline.records.spans import SpanWriter
-from paceline.train.rank import Rank
+from paceline.storage.folder import RunFolder
+from paceline.storage.pulse import PulseWriter
+from paceline.storage.span_stream import SpanWriter
+from paceline.training.rank import Rank
 
 
 @contextlib.contextmanager

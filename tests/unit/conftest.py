@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from paceline.records.rank_trace import RankTrace
 from paceline.records.run import Epoch, Machine, RunResult
 from paceline.records.settings import TrainSettings
 from paceline.records.study import Point, Study
-from paceline.records.trace import RankTrace
 from trace_samples import Row, allreduce, trace_of
 
 SECOND = 1_000_000_000

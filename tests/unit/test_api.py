@@ -16,11 +16,11 @@ from pyarrow import parquet
 import paceline
 from finished_study import finished_study
 from paceline.app import study_execution
-from paceline.app.results import Results, open_results
+from paceline.app.results_view import Results, open_results
 from paceline.app.study_loading import load, study_folder
 from paceline.errors import FolderError, RequestError, RunError, StudyFileError
 from paceline.rebuild import rebuild
-from paceline.report.rows import columns
+from paceline.reporting.export.rows import columns
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +50,7 @@ def test_importing_paceline_imports_almost_nothing() -> None:
         "cyclopts",
         "rich",
         "plotly",
-        "paceline.app.results",
+        "paceline.app.results_view",
         "paceline.studies",
     }
     loaded = set(in_new_process("import sys, paceline; print(*sys.modules)").split())
@@ -66,12 +66,12 @@ def test_every_public_name_is_there() -> None:
 
 
 @pytest.mark.parametrize(
-    "first", ["import paceline", "import paceline.studies.load", "from paceline.studies import events"]
+    "first", ["import paceline", "import paceline.studies.load.load", "from paceline.studies import events"]
 )
 def test_study_can_be_called_whatever_was_imported_before(first: str) -> None:
-    shown = "print(callable(paceline.study), paceline.studies.expand.__name__)"
-    code = f"{first}\nimport paceline, paceline.studies.expand\n{shown}"
-    assert in_new_process(code).split() == ["True", "paceline.studies.expand"]
+    shown = "print(callable(paceline.study), paceline.studies.expand.expand.__name__)"
+    code = f"{first}\nimport paceline, paceline.studies.expand.expand\n{shown}"
+    assert in_new_process(code).split() == ["True", "paceline.studies.expand.expand"]
 
 
 def test_study_shows_its_own_signature() -> None:

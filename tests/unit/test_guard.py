@@ -32,7 +32,7 @@ def dead_pid() -> int:
 @pytest.mark.skipif(sys.platform != "linux", reason="prctl is Linux's")
 def test_the_kernel_is_asked_to_end_a_rank_with_its_parent():
     asked = child(
-        "guard.tie_to_parent(this_rank())\n"
+        "guard.end_with_launcher(this_rank())\n"
         "number = ctypes.c_int()\n"
         "ctypes.CDLL(None).prctl(2, ctypes.byref(number), 0, 0, 0)\n"  # PR_GET_PDEATHSIG
         "print(number.value)",
@@ -42,14 +42,14 @@ def test_the_kernel_is_asked_to_end_a_rank_with_its_parent():
 
 
 def test_a_rank_whose_parent_died_before_it_could_ask_leaves_at_once():
-    left = child("guard.tie_to_parent(this_rank())\nprint('still here')", dead_pid())
+    left = child("guard.end_with_launcher(this_rank())\nprint('still here')", dead_pid())
     assert left.returncode == 1
     assert "still here" not in left.stdout
     assert "launcher of this rank has ended" in left.stderr
 
 
 def test_where_the_kernel_cannot_watch_a_thread_does():
-    code = "guard._signal_on_parent_death = lambda: False\nguard.tie_to_parent(this_rank())\n"
+    code = "guard._signal_on_parent_death = lambda: False\nguard.end_with_launcher(this_rank())\n"
     began = time.monotonic()
     left = child(code + "import time\ntime.sleep(20)\nprint('still here')", dead_pid())
     assert (left.returncode, left.stdout) == (1, "")
@@ -59,7 +59,9 @@ def test_where_the_kernel_cannot_watch_a_thread_does():
 
 
 def test_a_rank_without_a_named_parent_is_left_alone():
-    code = "import dataclasses\nguard.tie_to_parent(dataclasses.replace(this_rank(), parent_pid=None))\nprint('here')"
+    code = (
+        "import dataclasses\nguard.end_with_launcher(dataclasses.replace(this_rank(), parent_pid=None))\nprint('here')"
+    )
     assert child(code, dead_pid()).stdout == "here\n"
 
 

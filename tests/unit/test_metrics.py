@@ -19,10 +19,11 @@ from paceline import metrics
 from paceline.metrics import PointMetric
 from paceline.metrics.metric import INTERVAL, Place
 from paceline.records.results import Interval, PointResult
-from paceline.report import html, text
-from paceline.report.json_view import json_object
-from paceline.report.model import report_model
-from paceline.report.rows import csv_bytes, parquet_bytes
+from paceline.reporting.export.json_view import json_object
+from paceline.reporting.export.rows import csv_bytes, parquet_bytes
+from paceline.reporting.html import report_page
+from paceline.reporting.model import report_model
+from paceline.reporting.text import report_text
 from series_samples import ALL
 
 MADE = Path(__file__).parents[2] / "docs" / "made"
@@ -89,8 +90,8 @@ def test_one_entry_adds_a_column_everywhere(monkeypatch: pytest.MonkeyPatch) -> 
     assert columns[columns.index("samples/s") + 1] == "doubled rate"
     cell = model.figures.rows[1][columns.index("doubled rate")]
     assert (cell.value, cell.text) == (value.median, "4,571 [4,517, 4,610]")
-    assert "doubled rate" in text.render(model, width=200, color=False)
-    page = html.render(model)
+    assert "doubled rate" in report_text.render(model, width=200, color=False)
+    page = report_page.render(model)
     assert '<th scope="col">doubled rate</th>' in page
     assert '<dt>doubled rate</dt><dd>Samples per second, counted twice. <span class="formula">= 2 × samples/s' in page
 

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from paceline.app.lr_tuning import tune as tune
     from paceline.app.readiness import doctor as doctor
     from paceline.app.report_files import report as report
-    from paceline.app.results import Results as Results
-    from paceline.app.results import open_results as open_results
+    from paceline.app.results_view import Results as Results
+    from paceline.app.results_view import open_results as open_results
     from paceline.app.single_run import run as run
     from paceline.app.single_run import train as train
     from paceline.app.study_execution import study as study
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 # name -> the module of this package that defines it
 _MODULES = {
-    "Results": "results",
+    "Results": "results_view",
     "compare": "comparison",
     "doctor": "readiness",
     "export": "trace_export",
-    "open_results": "results",
+    "open_results": "results_view",
     "report": "report_files",
     "run": "single_run",
     "study": "study_execution",

@@ -15,12 +15,12 @@ from paceline.errors import PacelineError, RequestError
 from paceline.units import counted
 
 if TYPE_CHECKING:
-    from paceline.analyze.changes.changes import Pair
-    from paceline.analyze.changes.matching import Settings
-    from paceline.analyze.changes.spent import Spent
+    from paceline.analyze.compare.point_matching import Settings
+    from paceline.analyze.compare.side_changes import Pair
+    from paceline.analyze.compare.spent import Spent
     from paceline.records.changes import Change, Changes, Compared, Comparison, Difference, SideFigures
     from paceline.records.study import Point
-    from paceline.studies.sides import Side, SideRun
+    from paceline.studies.folder.compared_side import Side, SideRun
 
 LETTERS = "ABCDEFGHIJKL"
 """Of the sides: more would not fit beside one another in any table."""
@@ -52,10 +52,10 @@ def compared(folders: Sequence[Path]) -> Comparison:
 
     Of three or more, those that cannot be compared with the first are said to be so, and the others are.
     """
-    from paceline.analyze.changes.changes import changes_of_sides
-    from paceline.analyze.changes.side_figures import joined_figures
+    from paceline.analyze.compare.side_changes import changes_of_sides
+    from paceline.analyze.compare.side_figures import joined_figures
     from paceline.records.changes import Comparison
-    from paceline.studies.sides import read_side
+    from paceline.studies.folder.compared_side import read_side
 
     first, *others = (read_side(folder) for folder in folders)
     reader = _Reader()
@@ -74,7 +74,7 @@ def compared(folders: Sequence[Path]) -> Comparison:
 
 def _versus(first: Side, other: Side, letter: str, reader: _Reader) -> _Versus:
     """Another side beside A, its points put together with A's."""
-    from paceline.studies.sides import STUDY
+    from paceline.studies.folder.compared_side import STUDY
 
     found = _Versus(letter=letter, side=other, matched=[])
     try:
@@ -91,7 +91,7 @@ def _versus(first: Side, other: Side, letter: str, reader: _Reader) -> _Versus:
 
 
 def _changes(first: Side, other: _Versus, own: tuple[Change, ...], untimed: tuple[str, ...]) -> Changes:
-    from paceline.analyze.changes.caveats import standing_caveats
+    from paceline.analyze.compare.caveats import standing_caveats
     from paceline.records.changes import Changes
 
     differences = (*other.apart, *_surroundings(first, other.side))
@@ -111,7 +111,7 @@ def _changes(first: Side, other: _Versus, own: tuple[Change, ...], untimed: tupl
 
 def _figures(other: _Versus, own: Sequence[Change]) -> list[SideFigures]:
     """What A and the other side measured at every pair that was compared."""
-    from paceline.analyze.changes.side_figures import side_figures
+    from paceline.analyze.compare.side_figures import side_figures
 
     by_pair = {(matched.pair.a, matched.pair.b): matched for matched in other.matched}
     figures = []
@@ -136,8 +136,8 @@ class _Reader:
         return tuple(self._one(run, by_step=by_step) for run in runs)
 
     def _one(self, run: SideRun, *, by_step: bool) -> Spent:
-        from paceline.analyze.changes.spent import spent, without_spans
-        from paceline.records.run_trace import read_run
+        from paceline.analyze.compare.spent import spent, without_spans
+        from paceline.storage.run_trace import read_run
 
         key = (run.folder.path, by_step)
         if key not in self._known:
@@ -156,9 +156,9 @@ def _points(
     a: Side, b: Side, letter: str, reader: _Reader
 ) -> tuple[list[_Matched], tuple[Difference, ...], tuple[tuple[str, ...], tuple[str, ...]]]:
     """The points that two studies have in common, the settings that set them apart, and the points left over."""
-    from paceline.analyze.changes.changes import RUNS, STEPS, Pair
-    from paceline.analyze.changes.matching import matching
-    from paceline.analyze.changes.spent import middle
+    from paceline.analyze.compare.point_matching import matching
+    from paceline.analyze.compare.side_changes import RUNS, STEPS, Pair
+    from paceline.analyze.compare.spent import middle
     from paceline.records.study import point_label
 
     matched = matching(a.points, b.points)
@@ -189,8 +189,8 @@ def _points(
 
 def _runs(a: Side, b: Side, reader: _Reader) -> tuple[list[_Matched], tuple[Difference, ...]]:
     """Two single runs, and the settings in which they differ, as far as they say them."""
-    from paceline.analyze.changes.changes import STEPS, Pair
-    from paceline.analyze.changes.matching import settings_apart
+    from paceline.analyze.compare.point_matching import settings_apart
+    from paceline.analyze.compare.side_changes import STEPS, Pair
 
     runs = [side.runs[0] for side in (a, b)]
     told = [_settings(run) for run in runs]
@@ -213,7 +213,7 @@ def _runs(a: Side, b: Side, reader: _Reader) -> tuple[list[_Matched], tuple[Diff
 
 def _surroundings(a: Side, b: Side) -> tuple[Difference, ...]:
     """How the machines, the versions and the commits differ."""
-    from paceline.analyze.changes.matching import commits_apart, machines_apart
+    from paceline.analyze.compare.point_matching import commits_apart, machines_apart
 
     return (*machines_apart(a.machine, b.machine), *commits_apart(a.commit, b.commit))
 
@@ -233,7 +233,7 @@ def _compared(side: Side) -> Compared:
 
 def _settings(run: SideRun) -> Settings:
     """The settings of a run; where nobody wrote them down, its ranks and its script."""
-    from paceline.analyze.changes.matching import RANKS, settings
+    from paceline.analyze.compare.point_matching import RANKS, settings
 
     if run.manifest is not None:
         return settings(run.manifest.point)

@@ -30,7 +30,7 @@ class ComparedFolders(ShownText):
 
     def slower(self, fraction: float) -> tuple[str, ...]:
         """Labels of the points that are slower than the first side's by more than `fraction`, with their intervals."""
-        from paceline.analyze.changes.changes import slower_than
+        from paceline.analyze.compare.side_changes import slower_than
 
         return tuple(
             self._label(each.letter, change)
@@ -61,7 +61,7 @@ class ComparedFolders(ShownText):
 
     def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
         """What differed beforehand, what changed, and where it comes from."""
-        from paceline.report import changes_text, sides_text
+        from paceline.reporting.text import changes_text, sides_text
 
         first, *others = self.comparison.against
         if others:
@@ -70,7 +70,7 @@ class ComparedFolders(ShownText):
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `--json`, but for the points that are slower than was asked for."""
-        from paceline.records.codec import plain
+        from paceline.storage.codec import plain
 
         first, *others = self.comparison.against
         return {
@@ -86,8 +86,8 @@ def compare(a: str | Path, b: str | Path, /, *more: str | Path, out: str | Path 
 
     `out` is the page's path; below runs/ and named after the sides where None.
     """
-    from paceline.records.codec import write_atomically
-    from paceline.report.compare_page import render
+    from paceline.reporting.html.compare_page import render
+    from paceline.storage.codec import write_atomically
 
     folders = [Path(folder).expanduser() for folder in (a, b, *more)]
     if len(folders) > len(LETTERS):

@@ -16,7 +16,7 @@ from paceline.app.shown import NOTEBOOK_WIDTH, ShownText
 from paceline.errors import RequestError
 
 if TYPE_CHECKING:
-    from paceline.records.watch import Watched
+    from paceline.records.live_study import Watched
 
 EVERY_S = 2.0
 _BETWEEN_S = 1.0
@@ -45,8 +45,8 @@ class LiveView(ShownText):
     """Looks at a folder, and remembers what later looks need."""
 
     def __init__(self, folder: Path, *, every_s: float = EVERY_S) -> None:
-        from paceline.analyze.study.watched import Memory
-        from paceline.studies.watched_folder import watcher
+        from paceline.analyze.study.live_study_figures import Memory
+        from paceline.studies.folder.watched_folder import watcher
 
         self.folder = folder
         self._source = watcher(folder)
@@ -57,7 +57,7 @@ class LiveView(ShownText):
 
     def look(self, *, whole: bool = False) -> Watched:
         """The state now, rates since the last look; `whole` reads all files from their beginning."""
-        from paceline.analyze.study.watched import remembered, watched
+        from paceline.analyze.study.live_study_figures import remembered, watched
 
         found, at_s = self._source.look(whole=whole), time.monotonic()
         self._memory = remembered(self._memory, found, at_s)
@@ -67,7 +67,7 @@ class LiveView(ShownText):
 
     def snapshot(self) -> Watched:
         """The whole state now; while a run is active, with rates over one second."""
-        from paceline.records.watch import OVER
+        from paceline.records.live_study import OVER
 
         seen = self.look(whole=True)
         for _ in range(_MOST_LOOKS):
@@ -81,8 +81,8 @@ class LiveView(ShownText):
 
     def __iter__(self) -> Iterator[Watched]:
         """One state after another until the study is over; the last one names the report where there is one."""
-        from paceline.records.watch import FINISHED, OVER
-        from paceline.studies.watching import REPORT_S
+        from paceline.records.live_study import FINISHED, OVER
+        from paceline.studies.folder.watching import REPORT_S
 
         ended_at: float | None = None
         while True:
@@ -102,12 +102,12 @@ class LiveView(ShownText):
 
     def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
         """The snapshot as text."""
-        from paceline.report.watch_text import render
+        from paceline.reporting.text.watch_text import render
 
         return render(self.snapshot(), width=width, color=color)
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `--json`."""
-        from paceline.records.codec import plain
+        from paceline.storage.codec import plain
 
         return plain(self.snapshot())

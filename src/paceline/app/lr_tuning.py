@@ -16,8 +16,8 @@ from paceline.errors import FolderError, RunError
 
 if TYPE_CHECKING:
     from paceline.records.lr_range import LrAdvice
-    from paceline.studies.events import Event
-    from paceline.studies.tune import RangeTest
+    from paceline.studies.execute.events import Event
+    from paceline.studies.execute.lr_range_study import RangeTest
 
 _SHOWN_CURVES = 3
 _MARGIN_CHARACTERS = 30
@@ -46,24 +46,24 @@ class TunedRate(ShownText):
 
     @property
     def headline(self) -> str:
-        from paceline.report.lr_range import sentence
+        from paceline.reporting.html.lr_range_page import sentence
 
         return sentence(self.advice)
 
     def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
         """Curves, a row for each test, and the answer."""
-        from paceline.report import lr_range
-        from paceline.report.text import table_text
+        from paceline.reporting.html import lr_range_page
+        from paceline.reporting.text.report_text import table_text
 
         shown = self.advice.curves[:_SHOWN_CURVES]
-        curves = "".join(lr_range.curve_text(curve, width - _MARGIN_CHARACTERS) + "\n\n" for curve in shown)
-        answer = f"{lr_range.sentence(self.advice)}\n{lr_range.RULE}"
-        return f"{curves}{table_text(lr_range.table(self.advice)).rstrip()}\n\n{answer}"
+        curves = "".join(lr_range_page.curve_text(curve, width - _MARGIN_CHARACTERS) + "\n\n" for curve in shown)
+        answer = f"{lr_range_page.sentence(self.advice)}\n{lr_range_page.RULE}"
+        return f"{curves}{table_text(lr_range_page.table(self.advice)).rstrip()}\n\n{answer}"
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `--json`."""
-        from paceline.records.codec import plain
-        from paceline.report.lr_range import RULE
+        from paceline.reporting.html.lr_range_page import RULE
+        from paceline.storage.codec import plain
 
         page = None if self.page is None else str(self.page)
         return {**plain(self.advice), "rule": RULE, "page": page, "next": self.command or None}
@@ -93,9 +93,9 @@ def tune(
     `out` is None. RunError is raised where no test was finished.
     """
     from paceline.launch.machine import this_machine
-    from paceline.studies.events import StudyLoaded
-    from paceline.studies.execute import execute
-    from paceline.studies.tune import changes_to, range_study, range_tests
+    from paceline.studies.execute.events import StudyLoaded
+    from paceline.studies.execute.execute import execute
+    from paceline.studies.execute.lr_range_study import changes_to, range_study, range_tests
 
     loaded = load(source, ranks=ranks, strategy=strategy, launcher=launcher, site=site, set=set)
     folder = study_folder(loaded, out, prefix="tune-")
@@ -120,7 +120,7 @@ def tune(
 
 
 def _advice(tests: Sequence[RangeTest], planned_steps: int) -> LrAdvice:
-    from paceline.analyze.learning.lr_range import Measured, lr_advice
+    from paceline.analyze.learning.lr_advice import Measured, lr_advice
 
     measured = [Measured(seed=test.seed, rates=test.rates, losses=test.losses, planned=planned_steps) for test in tests]
     point = tests[0].point
@@ -136,13 +136,13 @@ def _study_command(source: str | Path, options: Mapping[str, object], given: Val
 
 
 def _written_page(folder: Path, advice: LrAdvice, name: str, command: str) -> Path | None:
-    from paceline.records.codec import write_atomically
-    from paceline.records.folder import StudyFolder
-    from paceline.report import lr_range
+    from paceline.reporting.html import lr_range_page
+    from paceline.storage.codec import write_atomically
+    from paceline.storage.folder import StudyFolder
 
     page = StudyFolder(folder).lr_range
     try:
-        write_atomically(page, lr_range.page(advice, name, command).encode())
+        write_atomically(page, lr_range_page.page(advice, name, command).encode())
     except FolderError:
         return None
     return page

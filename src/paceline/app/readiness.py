@@ -56,7 +56,7 @@ class Readiness(ShownText):
     def to_dict(self) -> dict[str, Any]:
         """The object of `--json`."""
         from paceline import __version__
-        from paceline.records.codec import plain
+        from paceline.storage.codec import plain
 
         return {"version": __version__, "ready": self.ready, "checks": [plain(check) for check in self.checks]}
 

@@ -1,4 +1,4 @@
-"""`paceline.report`: the tables and the report of a study from its folder, and files for a paper.
+"""`paceline.reporting`: the tables and the report of a study from its folder, and files for a paper.
 
 report.md   report.tex, report-body.tex   tables/NAME.csv   figures/NAME.svg and its caption, figures/NAME.txt
 """
@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paceline.app.results import Results, open_results
+from paceline.app.results_view import Results, open_results
 from paceline.errors import FolderError, RequestError
 
 if TYPE_CHECKING:
-    from paceline.records.folder import StudyFolder
-    from paceline.report.paper.content import Paper
+    from paceline.reporting.paper.content import Paper
+    from paceline.storage.folder import StudyFolder
 
 FORMATS = ("html", "md", "tex", "csv")
 FIGURES = ("svg", "pdf", "png")
@@ -95,10 +95,10 @@ def _check_width(width_mm: float) -> None:
 
 def _write(found: Results, formats: Sequence[str], figures: Sequence[str], width_mm: float) -> list[Path]:
     """Write what was asked for into the study's folder; comes back with the files, in the order of writing."""
-    from paceline.analyze.study.step_time import step_times
-    from paceline.records.codec import write_atomically
-    from paceline.records.folder import StudyFolder
-    from paceline.report.paper.content import paper
+    from paceline.analyze.points.step_time import step_times
+    from paceline.reporting.paper.content import paper
+    from paceline.storage.codec import write_atomically
+    from paceline.storage.folder import StudyFolder
 
     made = paper(found.results, found.model, step_times(found.points))
     place = StudyFolder(found.folder)
@@ -118,7 +118,7 @@ def _write(found: Results, formats: Sequence[str], figures: Sequence[str], width
 
 
 def _figure_files(place: StudyFolder, made: Paper, kinds: Sequence[str], width_mm: float) -> dict[Path, bytes]:
-    from paceline.report.paper.drawing import drawn
+    from paceline.reporting.paper.drawing import drawn
 
     files: dict[Path, bytes] = {}
     for plot in made.plots if kinds else ():
@@ -128,7 +128,7 @@ def _figure_files(place: StudyFolder, made: Paper, kinds: Sequence[str], width_m
 
 
 def _text_files(place: StudyFolder, format: str, made: Paper, figures: Sequence[str]) -> dict[Path, bytes]:
-    from paceline.report.paper import csv_tables, markdown, tex
+    from paceline.reporting.paper import csv_tables, markdown, tex
 
     kind = next((kind for kind in _INCLUDED.get(format, ()) if kind in figures), None)
     names = {plot.name: f"{plot.name}.{kind}" for plot in made.plots} if kind else {}

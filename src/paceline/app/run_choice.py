@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paceline.errors import FolderError, RequestError, StorageError
-from paceline.records.folder import RunFolder, StudyFolder
+from paceline.storage.folder import RunFolder, StudyFolder
 
 if TYPE_CHECKING:
-    from paceline.records.anatomy import RunTrace
     from paceline.records.run import RunResult
+    from paceline.records.trace_summary import RunTrace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class _Traced:
 
 def read_chosen(folder: Path, point: str | None, run: int | None) -> tuple[RunTrace, str]:
     """The spans of the run that was asked for, and which was chosen where none was named; empty where one was."""
-    from paceline.records.run_trace import read_run
+    from paceline.storage.run_trace import read_run
 
     chosen, why = chosen_run(folder.expanduser(), point, run)
     found = read_run(chosen)
@@ -68,7 +68,7 @@ def chosen_run(folder: Path, point: str | None, run: int | None) -> tuple[RunFol
 def _traced(folder: Path) -> list[_Traced]:
     """The runs of a study that left spans, by point."""
     from paceline.records.study import point_label
-    from paceline.studies.collect import collect
+    from paceline.studies.folder.collect import collect
 
     study = collect(folder)
     finished = {(run.result.point_id, run.result.run): run.result for run in study.runs}
@@ -114,7 +114,7 @@ def _of_point(runs: Sequence[_Traced], name: str | None) -> list[_Traced]:
 
 def _of_run(runs: Sequence[_Traced], number: int | None) -> _Traced:
     """The run with this number, or the median one of those that are finished, or the last."""
-    from paceline.analyze.study.median_run import median_result
+    from paceline.analyze.points.median_run import median_result
 
     if number is None:
         median = median_result([run.result for run in runs if run.result is not None])

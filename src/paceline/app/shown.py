@@ -27,6 +27,6 @@ class ShownText:
         return self.text()
 
     def _repr_html_(self) -> str:
-        from paceline.report.notebook import text_card
+        from paceline.reporting.html.notebook import text_card
 
         return text_card(self.text())

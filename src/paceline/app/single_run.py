@@ -1,4 +1,4 @@
-"""`paceline.train` and `paceline.run`: one run, of a study's point or of a script of the user's own."""
+"""`paceline.training` and `paceline.run`: one run, of a study's point or of a script of the user's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paceline.app.results import Results
+from paceline.app.results_view import Results
 from paceline.app.shown import NOTEBOOK_WIDTH, ShownText
 from paceline.app.study_execution import execute_study, ignore_event
 from paceline.app.study_loading import DEFAULT_STUDY, load, load_script, study_folder
@@ -17,10 +17,10 @@ from paceline.errors import RequestError, RunError
 from paceline.units import counted
 
 if TYPE_CHECKING:
-    from paceline.records.folder import RunFolder
     from paceline.records.run import RunResult
-    from paceline.studies.events import Event
-    from paceline.studies.load import LoadedStudy
+    from paceline.storage.folder import RunFolder
+    from paceline.studies.execute.events import Event
+    from paceline.studies.load.load import LoadedStudy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -49,13 +49,13 @@ class SingleRun(ShownText):
 
     def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
         """Test accuracy, or where the time of a script went, then what was noticed."""
-        from paceline.report.single_run_text import render
+        from paceline.reporting.text.single_run_text import render
 
         return render(self.result, self.results.model, width=width, color=color)
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `--json`."""
-        from paceline.records.codec import plain
+        from paceline.storage.codec import plain
 
         return {**self.results.to_dict(), "run": plain(self.result)}
 
@@ -135,8 +135,8 @@ class _Outcome:
         self.result: RunResult | None = None
 
     def __call__(self, event: Event) -> None:
-        from paceline.records.folder import StudyFolder
-        from paceline.studies.events import RunFinished, RunSkipped, RunStarted
+        from paceline.storage.folder import StudyFolder
+        from paceline.studies.execute.events import RunFinished, RunSkipped, RunStarted
 
         if isinstance(event, RunStarted | RunSkipped | RunFinished):
             self.run_folder = StudyFolder(self.folder).run(event.run.point.point_id, event.run.number)

@@ -19,21 +19,21 @@ from pathlib import Path
 from paceline import catalog
 from paceline.app.machine_checks import Check
 from paceline.errors import PacelineError
-from paceline.launch.base import Launcher
 from paceline.launch.child import python
-from paceline.records.folder import RunFolder
+from paceline.launch.launcher import Launcher
 from paceline.records.run import RankReport
 from paceline.records.settings import DataSettings, LaunchSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point, Run, Study
+from paceline.storage.folder import RunFolder
 from paceline.units import bytes_text, duration_text
 
-_HELLO = "paceline.train.hello"
+_HELLO = "paceline.training.hello"
 HEARTBEAT_S = 30.0
 
 
 def checks(name: str, runs: Path) -> Iterator[Check]:
     """Everything that is looked at of a site; ends after what makes the rest pointless."""
-    from paceline.studies.sites import site_file, site_tables
+    from paceline.studies.load.sites import site_file, site_tables
 
     try:
         tables = site_tables(name)
@@ -149,8 +149,8 @@ def _partition(asked: str) -> Iterator[Check]:
 
 def _hello(launcher: Launcher, point: Point, settings: LaunchSettings, runs: Path) -> Iterator[Check]:
     """Start the two ranks; a line for each, or the launcher's own error."""
-    from paceline.records.codec import write_record
-    from paceline.studies.compose import new_manifest
+    from paceline.storage.codec import write_record
+    from paceline.studies.execute.compose import new_manifest
 
     new = not runs.exists()
     runs.mkdir(parents=True, exist_ok=True)
@@ -183,8 +183,8 @@ def _hello(launcher: Launcher, point: Point, settings: LaunchSettings, runs: Pat
 
 def _rank(folder: RunFolder, report: RankReport) -> Check:
     """What one rank met with."""
-    from paceline.records.codec import plain, read_record
-    from paceline.train.hello import Hello, hello_file
+    from paceline.storage.codec import plain, read_record
+    from paceline.training.hello import Hello, hello_file
 
     said = read_record(hello_file(folder, report.rank), Hello)
     exchanges = ", ".join(

@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paceline.app.results import Results, open_results
+from paceline.app.results_view import Results, open_results
 from paceline.app.study_loading import load_either, study_folder
 from paceline.errors import RunError
 
 if TYPE_CHECKING:
-    from paceline.studies.events import Event
-    from paceline.studies.load import LoadedStudy
+    from paceline.studies.execute.events import Event
+    from paceline.studies.load.load import LoadedStudy
 
 
 def ignore_event(event: Event) -> None:
@@ -86,8 +86,8 @@ def execute_study(
     events: Callable[[Event], None] | None = None,
 ) -> Results:
     """Execute the runs that are missing from the folder, then rebuild its results."""
-    from paceline.studies.events import StudyLoaded
-    from paceline.studies.execute import execute
+    from paceline.studies.execute.events import StudyLoaded
+    from paceline.studies.execute.execute import execute
 
     listener = events or ignore_event
     listener(StudyLoaded(study=loaded.study, folder=folder))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from paceline.errors import RequestError
 
 if TYPE_CHECKING:
-    from paceline.studies.load import LoadedStudy
+    from paceline.studies.load.load import LoadedStudy
 
 Values = Mapping[str, Any] | Sequence[str] | None
 """Overrides of a study file: {"train.lr": 0.01}, or ["train.lr=0.01"] as after --set."""
@@ -32,7 +32,7 @@ def load(
 
     `size` is small or full, of a study that has both; small where None.
     """
-    from paceline.studies.load import load_study
+    from paceline.studies.load.load import load_study
 
     named = {
         "run.ranks": ranks,
@@ -60,7 +60,7 @@ def load_script(
     set: Values = None,
 ) -> LoadedStudy:
     """The study of a script of the user's own, named after its file; RequestError where it is no script."""
-    from paceline.studies.load import load_script
+    from paceline.studies.load.load import load_script
 
     named = {
         "run.ranks": ranks,

@@ -16,7 +16,7 @@ from paceline.errors import FolderError, RequestError
 from paceline.units import bytes_text, counted
 
 if TYPE_CHECKING:
-    from paceline.records.anatomy import RunTrace
+    from paceline.records.trace_summary import RunTrace
 
 Writer = Callable[[BinaryIO], None]
 
@@ -89,7 +89,7 @@ def export(
     `format` is chrome, parquet, csv or chakra for a trace, tensorboard or mlflow for runs. `out` is the file or folder
     to write. `point` and `run` choose among the runs of a study. What is there already is kept unless `force`.
     """
-    from paceline.records.codec import whole_file
+    from paceline.storage.codec import whole_file
 
     target = None if out is None else Path(out).expanduser()
     if format in TRACKERS:
@@ -135,9 +135,9 @@ def _writers(format: str, run: RunTrace) -> list[Writer]:
     """What writes each of the files."""
     from paceline.analyze.views.graph import graphs
     from paceline.analyze.views.tracks import tracks
-    from paceline.report.export.chakra import write_chakra
-    from paceline.report.export.chrome import write_chrome
-    from paceline.report.export.tables import write_csv, write_parquet
+    from paceline.reporting.export.chakra import write_chakra
+    from paceline.reporting.export.chrome import write_chrome
+    from paceline.reporting.export.table_export import write_csv, write_parquet
 
     if format == "chakra":
         return [partial(write_chakra, run, graph) for graph in graphs(run)]

@@ -12,9 +12,9 @@ from paceline.errors import RequestError
 from paceline.units import counted
 
 if TYPE_CHECKING:
-    from paceline.records.anatomy import Anatomy, RunTrace
     from paceline.records.counters import CpuTimes
-    from paceline.records.suspects import Suspect
+    from paceline.records.suspects import SlowCause
+    from paceline.records.trace_summary import RunTrace, TraceSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -23,10 +23,10 @@ class TraceView(ShownText):
 
     run: RunTrace
     """The spans of every rank, on one time line."""
-    summary: Anatomy
+    summary: TraceSummary
     explained: dict[str, float]
     """How much of the lost efficiency each factor explains, as a fraction."""
-    causes: tuple[Suspect, ...]
+    causes: tuple[SlowCause, ...]
     """What made the run slow, the largest cause first."""
     cpu: CpuTimes | None
     """What its processes used; None where it was not measured."""
@@ -42,7 +42,7 @@ class TraceView(ShownText):
 
     def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
         """Ledger, efficiency tree, messages, stragglers and critical path as tables."""
-        from paceline.report.trace_text import render
+        from paceline.reporting.text.trace_text import render
 
         return render(
             self.run,
@@ -58,7 +58,7 @@ class TraceView(ShownText):
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `--json`."""
-        from paceline.records.codec import plain
+        from paceline.storage.codec import plain
 
         return {
             "folder": self.run.name,
@@ -79,12 +79,12 @@ def trace(
     `top` limits the rows of long tables, `matrix` shows all pairs of ranks, however many. A run that was killed is
     read as far as it got.
     """
-    from paceline.analyze.run.anatomy import dissect
     from paceline.analyze.run.cpu_time import cpu_times
     from paceline.analyze.run.efficiencies import explained
-    from paceline.analyze.run.suspects import suspects
-    from paceline.records.counters_of_run import read_counters
-    from paceline.records.folder import RunFolder
+    from paceline.analyze.run.run_summary import dissect
+    from paceline.analyze.run.slow_causes import suspects
+    from paceline.storage.folder import RunFolder
+    from paceline.storage.run_counters import read_counters
 
     if top < 1:
         raise RequestError(

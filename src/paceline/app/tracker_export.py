@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from paceline.app.shown import NOTEBOOK_WIDTH, ShownText
 from paceline.errors import FolderError, RequestError
-from paceline.records.folder import RunFolder, StudyFolder
+from paceline.storage.folder import RunFolder, StudyFolder
 from paceline.units import counted
 
 if TYPE_CHECKING:
-    from paceline.report.export.tracked import TrackedRun
-    from paceline.studies.collect import FinishedRun
+    from paceline.reporting.export.tracked import TrackedRun
+    from paceline.studies.folder.collect import FinishedRun
 
 TRACKERS = {"tensorboard": "tensorboard", "mlflow": "mlruns"}
 """Format -> the folder that its files go into where --out does not name one."""
@@ -63,8 +63,8 @@ def export_runs(
 def _chosen(folder: Path, point: str | None, number: int | None) -> list[tuple[TrackedRun, RunFolder]]:
     """The finished runs that were asked for, in the words of a tracker."""
     from paceline.records.study import point_label
-    from paceline.report.export.tracked import tracked_run
-    from paceline.studies.collect import collect
+    from paceline.reporting.export.tracked import tracked_run
+    from paceline.studies.folder.collect import collect
 
     if RunFolder(folder).result.is_file():
         return [_single(RunFolder(folder))]
@@ -88,10 +88,10 @@ def _chosen(folder: Path, point: str | None, number: int | None) -> list[tuple[T
 
 def _single(folder: RunFolder) -> tuple[TrackedRun, RunFolder]:
     """One run by its folder alone."""
-    from paceline.records.codec import read_record
     from paceline.records.run import Manifest, RunResult
     from paceline.records.study import point_label
-    from paceline.report.export.tracked import tracked_run
+    from paceline.reporting.export.tracked import tracked_run
+    from paceline.storage.codec import read_record
 
     told, result = read_record(folder.manifest, Manifest), read_record(folder.result, RunResult)
     label = point_label(told.point, ("run.strategy",))
@@ -104,8 +104,8 @@ def _wanted(run: FinishedRun, label: str, point: str | None, number: int | None)
 
 
 def _to_tensorboard(target: Path, runs: list[tuple[TrackedRun, RunFolder]], *, force: bool) -> list[str]:
-    from paceline.records.codec import whole_file
-    from paceline.report.export.tensorboard import earlier_files, event_file, write_events
+    from paceline.reporting.export.tensorboard import earlier_files, event_file, write_events
+    from paceline.storage.codec import whole_file
 
     earlier = earlier_files(target, [run for run, _ in runs])
     _refuse(target, len(earlier), force=force)
@@ -122,7 +122,7 @@ def _to_tensorboard(target: Path, runs: list[tuple[TrackedRun, RunFolder]], *, f
 
 
 def _to_mlflow(target: Path, runs: list[tuple[TrackedRun, RunFolder]], *, force: bool) -> list[str]:
-    from paceline.report.export.mlflow import earlier_runs, log_run, remove_runs, store
+    from paceline.reporting.export.mlflow import earlier_runs, log_run, remove_runs, store
 
     with store(target) as client:
         earlier = earlier_runs(client, [run for run, _ in runs])

@@ -15,10 +15,10 @@ import importlib
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from paceline.catalog.datasets import DATA_FORMS, DATASETS, DatasetEntry
+from paceline.catalog.dataset_entries import DATA_FORMS, DATASETS, DatasetEntry
 from paceline.catalog.entry import Entry
-from paceline.catalog.launchers import LAUNCHERS, LauncherEntry
-from paceline.catalog.models import (
+from paceline.catalog.launcher_entries import LAUNCHERS, LauncherEntry
+from paceline.catalog.model_entries import (
     FAMILIES,
     MODELS,
     PREPROCESSING,
@@ -27,8 +27,8 @@ from paceline.catalog.models import (
     WEIGHTS_ENDINGS,
     ModelEntry,
 )
-from paceline.catalog.optimizers import OPTIMIZERS, OptimizerEntry
-from paceline.catalog.strategies import RUN_OPTIONS, STRATEGIES, StrategyEntry
+from paceline.catalog.optimizer_entries import OPTIMIZERS, OptimizerEntry
+from paceline.catalog.strategy_entries import RUN_OPTIONS, STRATEGIES, StrategyEntry
 from paceline.errors import RequestError
 
 __all__ = [

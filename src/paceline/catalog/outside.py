@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from paceline.catalog.entry import Entry
-from paceline.catalog.strategies import RUN_OPTIONS, StrategyEntry
+from paceline.catalog.strategy_entries import RUN_OPTIONS, StrategyEntry
 from paceline.errors import RequestError
 
 GROUPS = {

@@ -200,7 +200,7 @@ def _system_error(error: OSError, console: Console) -> int:
     import errno
     from pathlib import Path
 
-    from paceline.records.codec import storage_error
+    from paceline.storage.codec import storage_error
 
     known = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
     if error.errno not in known:

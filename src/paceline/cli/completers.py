@@ -23,7 +23,7 @@ _MOST = 200
 
 def studies(context: CompletionContext) -> list[str]:
     """The shipped studies, and the study files where the word points to."""
-    from paceline.studies.source import shipped_files
+    from paceline.studies.load.source import shipped_files
 
     files = _matching(context.incomplete, "*.toml")
     return [*(path.stem for path in shipped_files()), *map(str, files)]
@@ -48,7 +48,7 @@ def choices(*known: str) -> Completer:
 
 def sites(context: CompletionContext) -> list[str]:
     """The site profiles of this user."""
-    from paceline.studies.sites import site_names
+    from paceline.studies.load.sites import site_names
 
     return list(site_names())
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
 
-from paceline.report.characters import printable
+from paceline.reporting.wording.characters import printable
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -43,7 +43,7 @@ class Console:
 
     def json(self, value: dict[str, Any]) -> None:
         """Print the one object of `--json`; what is not a number is null, as JSON has no NaN."""
-        from paceline.report.json_view import json_ready
+        from paceline.reporting.export.json_view import json_ready
 
         self.result(json.dumps(json_ready(value), indent=2, ensure_ascii=False, allow_nan=False))
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from paceline.analyze.learning.faults import dead, diverged
-from paceline.records.curves import read_epochs
 from paceline.records.run import Epoch
-from paceline.report.wording.notes import note_text
+from paceline.reporting.wording.note_words import note_text
+from paceline.storage.curve_file import read_epochs
 
 
 class CurveWatch:

@@ -65,7 +65,7 @@ def list_(*, as_json: Json = False) -> None:
         paceline data list --json
     """
     from paceline.data.store import catalog_state
-    from paceline.records.codec import plain
+    from paceline.storage.codec import plain
 
     console = Console.standard()
     states = catalog_state()
@@ -179,7 +179,7 @@ def _settings(name: str, image_size: int | None, test: float, damaged: str) -> D
     """What the options ask for; what is wrong with them is said as of a study file."""
     from paceline.errors import RequestError
     from paceline.records.settings import DataSettings
-    from paceline.studies.checks import image_problems
+    from paceline.studies.load.checks import image_problems
 
     settings = DataSettings(dataset=name, image_size=image_size, test=test, damaged=damaged)
     for problem in image_problems(settings):
@@ -201,7 +201,7 @@ def _balance(dataset: Dataset) -> str:
 
 
 def _show(console: Console, prepared: Prepared, word: str, as_json: bool) -> None:
-    from paceline.records.codec import plain
+    from paceline.storage.codec import plain
 
     found = prepared.dataset
     if as_json:

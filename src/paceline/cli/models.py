@@ -17,7 +17,7 @@ from paceline.errors import RequestError
 from paceline.units import bytes_text, count_text
 
 if TYPE_CHECKING:
-    from paceline.train.models.summary import ModelSummary
+    from paceline.training.models.summary import ModelSummary
 
 
 def models(
@@ -64,7 +64,7 @@ def models(
         return
     found = _summary(name, _image_shape(shape), classes, options or [])
     if as_json:
-        from paceline.records.codec import plain
+        from paceline.storage.codec import plain
 
         console.json(plain(found))
     else:
@@ -81,7 +81,7 @@ def _summary(name: str, shape: tuple[int, int, int], classes: int, options: list
         )
     given = dict(_option(text) for text in options)
     file = _model_file(name)
-    from paceline.train.models.summary import summary  # imports torch: after all that can be refused without it
+    from paceline.training.models.summary import summary  # imports torch: after all that can be refused without it
 
     with contextlib.redirect_stdout(sys.stderr):  # a model of one's own may print
         return summary(name, shape, classes, given, model_file=file)
@@ -89,8 +89,8 @@ def _summary(name: str, shape: tuple[int, int, int], classes: int, options: list
 
 def _model_file(name: str) -> Path | None:
     """The file of a model of one's own, found from here; None for a model of the list."""
-    from paceline.studies.checks import model_fault
-    from paceline.studies.files import model_path
+    from paceline.studies.load.checks import model_fault
+    from paceline.studies.load.files import model_path
 
     fault = model_fault(name, Path.cwd())
     if fault:
@@ -111,7 +111,7 @@ def _image_shape(text: str) -> tuple[int, int, int]:
 
 def _option(text: str) -> tuple[str, Any]:
     """An option and its value."""
-    from paceline.studies.overrides import toml_or_text
+    from paceline.studies.load.overrides import toml_or_text
 
     key, found, value = text.partition("=")
     if not found or not key.strip():

@@ -16,7 +16,7 @@ def print_opening(study: Study, folder: Path, console: Console) -> None:
     """Print the opening block."""
     from paceline import __version__
     from paceline.launch.machine import this_machine
-    from paceline.records.sizes import size_text
+    from paceline.records.study_size import size_text
 
     here = this_machine()
     gpus = f", {', '.join(here.gpus)}" if here.gpus else ""

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Self
 from paceline.cli.console import Console
 from paceline.cli.curve_watch import CurveWatch
 from paceline.cli.opening import print_opening
-from paceline.records.folder import StudyFolder
 from paceline.records.study import point_label
-from paceline.studies.events import (
+from paceline.storage.folder import StudyFolder
+from paceline.studies.execute.events import (
     DataReady,
     Event,
     Note,
@@ -32,7 +32,7 @@ from paceline.studies.events import (
     StudyStarted,
     StudyStopped,
 )
-from paceline.studies.pace import QUEUED
+from paceline.studies.execute.time_left import QUEUED
 from paceline.units import count_text, counted, duration_text, number_text, percent_text
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class StudyProgress:
             self._bar.start()
 
     def _begin(self, event: StudyStarted) -> None:
-        from paceline.report.wording.choices import choice_lines
+        from paceline.reporting.wording.choice_words import choice_lines
 
         self.total, self.finished, self._vary = event.total, event.finished, event.study.vary
         self.folder = StudyFolder(event.folder)
@@ -184,7 +184,7 @@ def left_text(left_s: float | None) -> str:
 
 def result_text(result: RunResult) -> str:
     """The figures of one run: epoch time, throughput, test accuracy; of a script its steps and how long it took."""
-    from paceline.analyze.study.timing import epoch_s, samples_per_s
+    from paceline.analyze.points.timing import epoch_s, samples_per_s
 
     epoch, throughput = epoch_s(result), samples_per_s(result)
     parts = [f"epoch {duration_text(epoch)}"] if epoch is not None else []

@@ -72,7 +72,7 @@ def report(
 
 def show(results: Results, console: Console, *, as_json: bool) -> None:
     """Print the closing block: table, verdict, findings, the report's path, other files and the next command."""
-    from paceline.report.text import render
+    from paceline.reporting.text.report_text import render
 
     for note in results.notes:
         console.status("WARN", note)

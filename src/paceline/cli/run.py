@@ -13,7 +13,7 @@ from paceline.cli.follow import Follower
 from paceline.cli.options import Count, Force, Fresh, Json, Launcher, Out, Site, divided
 from paceline.cli.progress import StudyProgress
 from paceline.errors import RequestError
-from paceline.studies.events import Event, RunFailed, RunFinished, RunProgress, RunSkipped, RunStarted
+from paceline.studies.execute.events import Event, RunFailed, RunFinished, RunProgress, RunSkipped, RunStarted
 
 if TYPE_CHECKING:
     from paceline.app.single_run import SingleRun

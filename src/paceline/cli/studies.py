@@ -16,8 +16,8 @@ def studies(*, as_json: Json = False) -> None:
         paceline studies
         paceline studies --json
     """
-    from paceline.records.codec import plain
-    from paceline.studies.load import shipped_studies
+    from paceline.storage.codec import plain
+    from paceline.studies.load.load import shipped_studies
 
     console = Console.standard()
     shipped = shipped_studies()

@@ -29,8 +29,8 @@ from paceline.units import count_text, number_text
 
 if TYPE_CHECKING:
     from paceline.records.study import Study
-    from paceline.studies.load import LoadedStudy
-    from paceline.studies.preview import Preview, PreviewedPoint
+    from paceline.studies.execute.preview import Preview, PreviewedPoint
+    from paceline.studies.load.load import LoadedStudy
 
 _MAX_SCRIPTS = 8
 """Job scripts that a terminal is shown: they differ in little."""
@@ -99,7 +99,7 @@ def study(
     from paceline.app.study_loading import load_either, study_folder
     from paceline.cli.progress import StudyProgress
     from paceline.cli.report import show
-    from paceline.studies.budget import check_budget
+    from paceline.studies.execute.budget import check_budget
 
     console = Console.standard()
     check_budget(budget)
@@ -138,9 +138,9 @@ def study(
 def _show_preview(loaded: LoadedStudy, folder: Path, console: Console, budget: float | None, *, as_json: bool) -> int:
     """Print what would be run; nothing is fetched or written, and no rank is started."""
     from paceline.cli.opening import print_opening
-    from paceline.records.codec import plain
-    from paceline.report.wording.choices import choice_lines, choice_object
-    from paceline.studies.preview import preview
+    from paceline.reporting.wording.choice_words import choice_lines, choice_object
+    from paceline.storage.codec import plain
+    from paceline.studies.execute.preview import preview
 
     shown = preview(loaded, folder)
     if as_json:
@@ -184,7 +184,7 @@ def _work_text(study: Study, shown: Preview) -> str:
 
 def _preview_table(shown: Preview) -> str:
     """A line per point: its ranks, what the study varies, its steps, what is finished, what it would take, where."""
-    from paceline.report.tables import factor_heading
+    from paceline.reporting.wording.phrases import factor_heading
 
     factors, script = list(shown.study.vary), shown.study.script is not None
     models = len({point.parameters for point in shown.points}) > 1

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from paceline.cli.console import Console
 from paceline.cli.options import Count, Force, Fresh, Json, Launcher, Out, Overrides, Site, Source, Strategy
 from paceline.cli.progress import StudyProgress
-from paceline.studies.events import Event, RunFinished, RunProgress, RunSkipped, RunStarted
+from paceline.studies.execute.events import Event, RunFinished, RunProgress, RunSkipped, RunStarted
 from paceline.units import count_text, duration_text, number_text, percent_text
 
 

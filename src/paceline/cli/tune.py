@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 from paceline.cli.console import Console
 from paceline.cli.options import Count, Force, Fresh, Json, Launcher, Out, Overrides, Site, Source, Strategy
 from paceline.cli.progress import StudyProgress
-from paceline.studies.events import Event, RunFinished, RunStarted
+from paceline.studies.execute.events import Event, RunFinished, RunStarted
 from paceline.units import counted, duration_text
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from paceline.cli.options import Json
 
 if TYPE_CHECKING:
     from paceline.app.live_view import LiveView
-    from paceline.records.watch import Watched
+    from paceline.records.live_study import Watched
 
 Once = Annotated[
     bool,
@@ -51,9 +51,9 @@ def watch(
         paceline watch runs/mnist-scaling --json
     """
     from paceline import app
-    from paceline.records.codec import plain
-    from paceline.records.watch import FAILED, KILLED, STOPPED
-    from paceline.report.watch_text import render
+    from paceline.records.live_study import FAILED, KILLED, STOPPED
+    from paceline.reporting.text.watch_text import render
+    from paceline.storage.codec import plain
 
     console, view = Console.standard(), app.watch(folder, every_s=every)
     if as_json:
@@ -72,8 +72,8 @@ def _live(view: LiveView, console: Console) -> Watched:
     from rich.live import Live
     from rich.text import Text
 
-    from paceline.records.watch import OVER
-    from paceline.report.watch_text import render
+    from paceline.records.live_study import OVER
+    from paceline.reporting.text.watch_text import render
 
     seen: Watched | None = None
     with Live(console=console.page, auto_refresh=False, vertical_overflow="crop") as live:

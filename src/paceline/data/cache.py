@@ -27,7 +27,7 @@ import numpy as np
 
 from paceline.data.arrays import PARTS, Arrays, FourArrays, channel_statistics, digest
 from paceline.errors import DataError, FolderError, StorageError
-from paceline.records.codec import read_record, storage_error, sync_folder, write_record
+from paceline.storage.codec import read_record, storage_error, sync_folder, write_record
 
 _MAKING = ".making-"
 _ABANDONED_AFTER_S = 24 * 3600

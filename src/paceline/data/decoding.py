@@ -27,7 +27,7 @@ from paceline.data.cache import new_folder, storage_told
 from paceline.data.folders import ImageFolder, mixed, shown
 from paceline.data.pictures import Damaged, pillow, pixels, quietly
 from paceline.errors import DataError
-from paceline.records.codec import write_atomically
+from paceline.storage.codec import write_atomically
 from paceline.units import bytes_text, count_text, counted
 
 _THREADS = 8

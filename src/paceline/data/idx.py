@@ -21,7 +21,7 @@ from typing import IO
 import numpy as np
 
 from paceline.data.arrays import Arrays, with_test_set
-from paceline.data.streams import DEFLATE_RATIO, FETCH_AGAIN, Stream, declared_bytes, read_values
+from paceline.data.bounded_reads import DEFLATE_RATIO, FETCH_AGAIN, Stream, declared_bytes, read_values
 from paceline.errors import DataError
 
 USUAL_NAMES = (

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from paceline.data.arrays import PARTS, Arrays, sha256, tidy
+from paceline.data.bounded_reads import limit_bytes
 from paceline.data.idx import USUAL_NAMES, idx_files, read_idx_file, read_idx_folder
 from paceline.data.npz import read_npz
 from paceline.data.sources import (
@@ -27,7 +28,6 @@ from paceline.data.sources import (
     npm_archive,
     pip_archive,
 )
-from paceline.data.streams import limit_bytes
 from paceline.errors import DataError
 from paceline.records.settings import DataSettings
 

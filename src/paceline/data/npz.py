@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from paceline.data.arrays import Arrays, with_test_set
-from paceline.data.streams import DEFLATE_RATIO, FETCH_AGAIN, declared_bytes, read_values
+from paceline.data.bounded_reads import DEFLATE_RATIO, FETCH_AGAIN, declared_bytes, read_values
 from paceline.errors import DataError
 
 # Compared in lower case. Training images, training labels, test images, test labels.

@@ -14,15 +14,7 @@ import numpy as np
 
 from paceline import catalog
 from paceline.data.arrays import digest, order
-from paceline.data.cache import (
-    Dataset,
-    IndexEntry,
-    entry_path,
-    keep,
-    open_dataset,
-    read_entry,
-    write_entry,
-)
+from paceline.data.cache import Dataset, IndexEntry, entry_path, keep, open_dataset, read_entry, write_entry
 from paceline.data.request import Request, request
 from paceline.errors import DataError
 from paceline.identity import cache_folder

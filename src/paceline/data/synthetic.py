@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from paceline.data.arrays import TEST_SHARE, Arrays, order, tidy
-from paceline.data.streams import limit_bytes
+from paceline.data.bounded_reads import limit_bytes
 from paceline.errors import DataError
 from paceline.records.settings import DataSettings
 from paceline.units import bytes_text

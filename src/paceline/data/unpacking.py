@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from paceline.data.bounded_reads import FETCH_AGAIN
 from paceline.data.cache import new_folder
-from paceline.data.streams import FETCH_AGAIN
 from paceline.errors import DataError
 from paceline.units import bytes_text, count_text
 

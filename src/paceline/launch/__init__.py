@@ -1,1 +1,1 @@
-"""How ranks come to exist, are watched, and end: one file per launcher, what they share beside it."""
+"""Starting, monitoring and terminating ranks: one module or package per launcher, shared parts beside it."""

@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 
 from paceline.errors import RunError
-from paceline.records.codec import storage_error
 from paceline.records.run import Manifest
+from paceline.storage.codec import storage_error
 
 LOG_HEADER = "=== "
 """Begins the line that a log has before each attempt."""

@@ -15,9 +15,9 @@ import socket
 from paceline.errors import RequestError
 from paceline.identity import forwarded_environment, interface_address
 from paceline.launch import machine
-from paceline.launch.base import Launcher, Placement
-from paceline.launch.kept import Program, watchdog_command
+from paceline.launch.launcher import Launcher, Placement
 from paceline.launch.placement import check_memory, placement_here
+from paceline.launch.wrapper.wrapped_ranks import Program, watchdog_command
 from paceline.records.settings import LaunchSettings
 from paceline.records.study import Point
 from paceline.units import counted

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 from paceline import catalog
 from paceline.errors import RequestError
-from paceline.records.folder import RunFolder
 from paceline.records.settings import LaunchSettings
 from paceline.records.study import Point
+from paceline.storage.folder import RunFolder
 
 _VALUE = r"[A-Za-z0-9_.,:/@+=%&|*()\[\]][A-Za-z0-9_.,:/@+=%&|*()\[\]-]*"
 _MODULE = r"[A-Za-z0-9_][A-Za-z0-9_.,:/@+=-]*"

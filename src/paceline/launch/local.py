@@ -24,14 +24,21 @@ from collections.abc import Sequence
 from paceline import host
 from paceline.identity import inherited_environment, local_environment
 from paceline.launch import machine
-from paceline.launch.base import WORKER, Launcher, Listener, Outcome, Placement, clear_attempt, ignore
-from paceline.launch.child import library_environment, opened_log, process_state, python, signal_group, start_rank
+from paceline.launch.child import (
+    library_environment,
+    opened_log,
+    process_state,
+    python,
+    signal_group,
+    start_rank,
+)
+from paceline.launch.launcher import WORKER, Launcher, Listener, Outcome, Placement, clear_attempt, ignore
 from paceline.launch.placement import check_memory, placement_here
-from paceline.launch.supervise import Watch, end_ranks, interruptible
-from paceline.records import roles
-from paceline.records.folder import RunFolder
+from paceline.launch.supervision import Watch, end_ranks, interruptible
+from paceline.records import process_roles
 from paceline.records.run import Manifest
 from paceline.records.study import Point
+from paceline.storage.folder import RunFolder
 
 
 class LocalLauncher(Launcher):
@@ -83,7 +90,7 @@ class LocalLauncher(Launcher):
                 variables = local_environment(
                     rank, size, store_port=store.getsockname()[1], store_fd=store_fd, parent_pid=os.getpid()
                 )
-                libraries = library_environment(roles.threads(manifest.point, rank))
+                libraries = library_environment(process_roles.threads(manifest.point, rank))
                 environment = inherited_environment() | libraries | variables
                 inherited = () if store_fd is None else (store_fd,)
                 with opened_log(folder.rank_log(rank), rank, manifest) as log:

@@ -24,10 +24,10 @@ import psutil
 
 from paceline import host
 from paceline.host import Limits, Processor, cgroup_limits, processors, usable_count
-from paceline.records.codec import optional_record
-from paceline.records.folder import RunFolder
-from paceline.records.given import Clock, Given, RollCall
+from paceline.records.allocation import Clock, PreflightCheck, ProcessFacts
 from paceline.records.run import Machine, RankReport
+from paceline.storage.codec import optional_record
+from paceline.storage.folder import RunFolder
 
 __all__ = ["Limits", "Processor", "cgroup_limits", "processors", "usable_count"]
 
@@ -48,19 +48,19 @@ class ThisMachine:
     platform: str
 
 
-def roll_call(folder: RunFolder) -> RollCall | None:
+def preflight_record(folder: RunFolder) -> PreflightCheck | None:
     """The record of the preflight check; None where the ranks did not get that far, or it cannot be read."""
-    return optional_record(folder.roll_call, RollCall)
+    return optional_record(folder.roll_call, PreflightCheck)
 
 
-def machine(reports: Sequence[RankReport], roll: RollCall | None = None) -> Machine:
+def machine(reports: Sequence[RankReport], roll: PreflightCheck | None = None) -> Machine:
     """The machines of a run: facts about this machine, and the process facts of every rank."""
     record = _from_reports(reports)
     at_end = tuple(report.clock_at_end for report in reports if report.clock_at_end is not None)
     return _with_roll(record, roll, at_end) if roll else record
 
 
-def _with_roll(record: Machine, roll: RollCall, at_end: tuple[Clock, ...]) -> Machine:
+def _with_roll(record: Machine, roll: PreflightCheck, at_end: tuple[Clock, ...]) -> Machine:
     """The record with the process facts of all ranks; it describes their machines where these are not this one."""
     ranks, here = roll.ranks, LauncherClock.now()
     hosts = tuple(dict.fromkeys(given.place for given in ranks))
@@ -93,17 +93,19 @@ class LauncherClock:
     """The clocks of this process, the launcher."""
 
     clock: str
-    """As `Given.clock`."""
+    """As `ProcessFacts.clock`."""
     wall_ns: int
     monotonic_ns: int
 
     @classmethod
     def now(cls) -> LauncherClock:
-        own = Given(rank=-1, host=socket.gethostname(), boot_id=host.boot_id(), time_namespace=host.time_namespace())
+        own = ProcessFacts(
+            rank=-1, host=socket.gethostname(), boot_id=host.boot_id(), time_namespace=host.time_namespace()
+        )
         return cls(clock=own.clock, wall_ns=time.time_ns(), monotonic_ns=time.monotonic_ns())
 
 
-def launcher_clocks(roll: RollCall, clocks: Sequence[Clock], here: LauncherClock) -> tuple[Clock, ...]:
+def launcher_clocks(roll: PreflightCheck, clocks: Sequence[Clock], here: LauncherClock) -> tuple[Clock, ...]:
     """Clock offsets from rank 0 converted to offsets from the launcher, by a rank that reads the launcher's clock.
 
     Assumes: where there is no such rank, that rank 0's wall clock and the launcher's agree.

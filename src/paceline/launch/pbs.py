@@ -12,16 +12,16 @@ import time
 from dataclasses import replace
 
 from paceline.errors import RankError, RunError
-from paceline.launch import left
-from paceline.launch.base import Launcher, Listener, Outcome, Placement, clear_attempt, ignore
+from paceline.launch import rank_outcomes
 from paceline.launch.job_script import JobPlan, check_pbs, pbs_script
-from paceline.launch.kept import Program, WrappedRank, wrapper_command
+from paceline.launch.launcher import Launcher, Listener, Outcome, Placement, clear_attempt, ignore
 from paceline.launch.placement import scheduler_placement
-from paceline.launch.supervise import Watch
-from paceline.records.codec import optional_record, write_atomically, write_record
-from paceline.records.folder import RunFolder
+from paceline.launch.supervision import Watch
+from paceline.launch.wrapper.wrapped_ranks import Program, WrappedRank, wrapper_command
 from paceline.records.run import Job, Manifest
 from paceline.records.study import Point
+from paceline.storage.codec import optional_record, write_atomically, write_record
+from paceline.storage.folder import RunFolder
 
 
 class PbsLauncher(Launcher):
@@ -64,7 +64,7 @@ class PbsLauncher(Launcher):
             clear_attempt(folder)
             write_atomically(folder.job_script, self.script(manifest.point, folder).encode())
             write_record(folder.job, job)
-        if not left.all_ended(folder, size):
+        if not rank_outcomes.all_ended(folder, size):
             began = any(folder.ranks.glob("rank-*.start"))
             raise RunError(
                 "The ranks of this run have not ended: Paceline writes scripts for PBS, and does not submit them.",
@@ -77,7 +77,7 @@ class PbsLauncher(Launcher):
         except RankError:
             write_record(folder.job, replace(job, over=True))
             raise
-        return left.outcome(folder, manifest, reports)
+        return rank_outcomes.outcome(folder, manifest, reports)
 
 
 class _SubmittedJob:

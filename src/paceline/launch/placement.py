@@ -20,9 +20,9 @@ from dataclasses import replace
 from paceline import host
 from paceline.errors import RequestError
 from paceline.launch import machine
-from paceline.launch.base import Placement
+from paceline.launch.launcher import Placement
 from paceline.launch.machine import Processor, usable_count
-from paceline.records import roles
+from paceline.records import process_roles
 from paceline.records.study import Point
 from paceline.units import bytes_text, counted
 
@@ -50,7 +50,7 @@ def placement_of(
     """
     found = placement(
         sum(point.role(process) == "rank" for process in processes),
-        [roles.cores(point, process) for process in processes],
+        [process_roles.cores(point, process) for process in processes],
         pin=point.pin,
         processors=processors,
         quota=quota,

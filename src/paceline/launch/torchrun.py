@@ -13,12 +13,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from paceline.launch.base import Listener, Outcome, ignore
 from paceline.launch.child import python
 from paceline.launch.hosts import HostsLauncher, point_hosts, program_on, ranks_by_host
-from paceline.launch.kept import run_wrapped, wrapper_command
-from paceline.records.folder import RunFolder
+from paceline.launch.launcher import Listener, Outcome, ignore
+from paceline.launch.wrapper.wrapped_ranks import run_wrapped, wrapper_command
 from paceline.records.run import Manifest
+from paceline.storage.folder import RunFolder
 
 _LAST_CALL_S = 1
 """How long torchrun waits for more hosts after all have joined."""

@@ -11,11 +11,11 @@ records: a new column is one entry and its page.
 
 from __future__ import annotations
 
-from paceline.metrics.learning import LEARNING
-from paceline.metrics.median_run import MEDIAN_RUN
+from paceline.metrics.learning_metrics import LEARNING
+from paceline.metrics.median_run_metrics import MEDIAN_RUN
 from paceline.metrics.metric import Metric, PointMetric
-from paceline.metrics.runs import RUN_METRICS
-from paceline.metrics.scaling import SCALING
+from paceline.metrics.run_metrics import RUN_METRICS
+from paceline.metrics.scaling_metrics import SCALING
 from paceline.metrics.terms import TERMS
 
 POINT_METRICS: tuple[PointMetric, ...] = (*SCALING, *LEARNING, *MEDIAN_RUN)

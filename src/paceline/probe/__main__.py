@@ -87,8 +87,8 @@ def main(words: list[str], started_at_ns: int) -> int:
 
 def _run(request: Request, started_at_ns: int) -> int:
     from paceline.probe.attached import ExternalRank
-    from paceline.probe.script import run_watched
-    from paceline.records.codec import write_record
+    from paceline.probe.run_script import run_watched
+    from paceline.storage.codec import write_record
 
     identity = this_rank()
     attached = ExternalRank(request.script, request.out, identity)

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING
 
 from paceline.errors import FolderError
 from paceline.identity import Identity, restarts, step_of_job
-from paceline.probe.counters import Counters
+from paceline.probe.counter_sampler import Counters
 from paceline.probe.recorder import Recorder
-from paceline.records.codec import storage_error
-from paceline.records.folder import RunFolder
-from paceline.records.pulse import PulseWriter
-from paceline.records.spans import SpanRow, SpanWriter
+from paceline.storage.codec import storage_error
+from paceline.storage.folder import RunFolder
+from paceline.storage.pulse import PulseWriter
+from paceline.storage.span_stream import SpanRow, SpanWriter
 
 if TYPE_CHECKING:
-    from paceline.probe.watch import Watcher
+    from paceline.probe.watcher import Watcher
 
 _KEY = "paceline/folder"
 _PATIENCE = timedelta(seconds=60)

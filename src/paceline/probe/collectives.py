@@ -61,7 +61,7 @@ _DEVICE_KEYS = {
 }
 
 
-def watch_collectives(recorder: Recorder, pending: Untold | None = None) -> torch.library.Library:
+def watch_collectives(recorder: Recorder, pending: PendingMessages | None = None) -> torch.library.Library:
     """Start recording; it ends when the returned library is destroyed.
 
     `pending` gets the messages whose Work does not report its end.
@@ -73,7 +73,7 @@ def watch_collectives(recorder: Recorder, pending: Untold | None = None) -> torc
     return library
 
 
-class Untold:
+class PendingMessages:
     """Messages whose Work does not report its end (gloo's send, recv and reduce-scatter): they end with their wait."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -81,7 +81,7 @@ class Untold:
         self._numbers: dict[Work, int] = {}
         self._wait = Work.wait
 
-    def __enter__(self) -> Untold:
+    def __enter__(self) -> PendingMessages:
         """Observe every wait; not needed where other code calls `waited`."""
         original, waited = self._wait, self.waited
 
@@ -127,7 +127,7 @@ class Groups:
         return self._known[name]
 
 
-def _watched(recorder: Recorder, groups: Groups, operation: str, pending: Untold | None) -> Callable[..., Any]:
+def _watched(recorder: Recorder, groups: Groups, operation: str, pending: PendingMessages | None) -> Callable[..., Any]:
     overload = getattr(torch.ops.c10d, operation).default
     names = [argument.name for argument in overload._schema.arguments]
     group_at, payload_at = names.index("process_group"), _PAYLOAD[operation]
@@ -160,7 +160,7 @@ def _work(result: Any) -> Work | None:
     return None if result is None else Work.unbox(result)
 
 
-def _record_end(work: Work | None, recorder: Recorder, number: int, pending: Untold | None) -> None:
+def _record_end(work: Work | None, recorder: Recorder, number: int, pending: PendingMessages | None) -> None:
     """Record the end of a message when its Work reports it; otherwise when it is waited for, if ever."""
     if work is None:  # a monitored barrier: it returns when all have arrived
         recorder.completed(number)

@@ -18,9 +18,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from paceline.errors import StorageError
-from paceline.records.pulse import PulseWriter
-from paceline.records.spans import SpanRow, SpanWriter
-from paceline.records.trace import SPAN_KINDS
+from paceline.records.rank_trace import SPAN_KINDS
+from paceline.storage.pulse import PulseWriter
+from paceline.storage.span_stream import SpanRow, SpanWriter
 
 _KIND = {name: index for index, name in enumerate(SPAN_KINDS)}
 # The phase of the pulse while a span is open; other spans are computation.

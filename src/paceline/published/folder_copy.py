@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from paceline.published.records import PublishedStudy
 from paceline.published.table_files import published_study
-from paceline.records.codec import read_record, write_record
-from paceline.records.folder import StudyFolder
+from paceline.storage.codec import read_record, write_record
+from paceline.storage.folder import StudyFolder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,1 @@
-"""The contract: frozen dataclasses and the versioned files in which the stages meet.
-
-Measuring, analysing and rendering share nothing but what is defined here.
-"""
+"""The contract: frozen dataclasses, all that measuring, analysing and rendering share. `storage` has their files."""

@@ -2,7 +2,7 @@
 
     Learning        one point: its curve, Stable, Target, Turn, NoiseScale, faults, effective speed-up
     AccuracyCheck   one point's test accuracy against another's: different, equal, or neither shown
-    Lesson          the whole study: the target that was asked for, who reaches it first, who for the least
+    LearningSummary  the whole study: the target, the point that reaches it first, the point that needs least
 
 A figure that was not measured, or that the data cannot show, is None, and `why` says so in a sentence.
 """
@@ -176,7 +176,7 @@ class AccuracyCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lesson:
+class LearningSummary:
     """What a study as a whole says about learning."""
 
     target: float | None = None

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from paceline.records.anatomy import Anatomy, Efficiencies
 from paceline.records.finding import Finding
 from paceline.records.laws import SeriesLaws
-from paceline.records.learning import Learning, Lesson
+from paceline.records.learning import Learning, LearningSummary
 from paceline.records.run import CachedFeatures, Epoch, Machine
 from paceline.records.study import Point, Study
+from paceline.records.trace_summary import Efficiencies, TraceSummary
 
 if TYPE_CHECKING:
     from paceline.records.counters import CpuTimes
-    from paceline.records.picture import Picture
+    from paceline.records.run_picture import Picture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ class PointResult:
     """Payload of these messages, likewise."""
     exposed_share: float | None = None
     """Fraction of those epochs in which a rank communicated and computed nothing."""
-    anatomy: Anatomy | None = None
+    anatomy: TraceSummary | None = None
     """What the traces of the median run show."""
     view: RunView | None = field(default=None, compare=False, repr=False)
     """What is drawn of it; arrays, which no comparison of results is about."""
@@ -234,7 +234,7 @@ class StudyResults:
     commit: str | None
     comparisons: tuple[Comparison, ...] = ()
     """One for each number of ranks at which there are several series."""
-    lesson: Lesson = Lesson()
+    lesson: LearningSummary = LearningSummary()
     """What the study as a whole shows about learning."""
     not_run: tuple[NotRun, ...] = ()
     """Points of the study that were left out, in its order."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from paceline import catalog
-from paceline.records.codec import part
-from paceline.records.given import Clock, Complaint, Given, Link
+from paceline.records.allocation import Clock, Complaint, Link, ProcessFacts
+from paceline.records.flat_parts import part
 from paceline.records.settings import LaunchSettings
 from paceline.records.study import Point
 
@@ -303,7 +303,7 @@ class Machine:
     devices: tuple[str, ...]
     backend: str
     versions: dict[str, str]
-    ranks: tuple[Given, ...] = ()
+    ranks: tuple[ProcessFacts, ...] = ()
     """What every process said of itself before the first step."""
     links: tuple[Link, ...] = ()
     complaints: tuple[Complaint, ...] = ()

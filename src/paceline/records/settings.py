@@ -2,7 +2,7 @@
 
     [data] [augment] [model] [train] [finetune] [run] [launch] [script]
 
-A new setting goes here, what may be wrong with it into studies/checks.py, and what it means into docs/study-file.md.
+A new setting goes here, its checks into studies/load/checks.py, and its meaning into docs/study-file.md.
 """
 
 from __future__ import annotations

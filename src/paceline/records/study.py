@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from paceline import catalog
 from paceline.layout import DATA, Layout, mesh
-from paceline.records.choices import Choice
+from paceline.records.recipe_choice import Choice
 from paceline.records.settings import (
     AugmentSettings,
     DataSettings,

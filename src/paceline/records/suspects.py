@@ -1,4 +1,4 @@
-"""Suspect: what made a run slow, of whom, and by how much."""
+"""Causes of longer steps: which rank, which kind of the ledger, how much time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suspect:
+class SlowCause:
     """One cause of lost time in the timed steps of a run."""
 
     rank: int | None

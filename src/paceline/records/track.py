@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
 
-    from paceline.records.trace import RankTrace, Words
+    from paceline.records.rank_trace import RankTrace, Words
 
 FLOW_FIRST, FLOW_BETWEEN, FLOW_LAST = 1, 2, 3
 """The place of a rank's side of a message in the order in which its ranks issued it; 0 where others are not seen."""

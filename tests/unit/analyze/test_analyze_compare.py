@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from paceline.analyze.study.results import study_results
+from paceline.analyze.study.study_results import study_results
 from paceline.records.results import Comparison
 from paceline.records.study import Study
 from trace_samples import traces_of

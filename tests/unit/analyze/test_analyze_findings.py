@@ -9,10 +9,10 @@ import pytest
 
 from paceline.analyze.study import findings as module
 from paceline.analyze.study.findings import FINDINGS
-from paceline.analyze.study.results import study_results
+from paceline.analyze.study.study_results import study_results
 from paceline.records.finding import Finding
 from paceline.records.study import Study
-from paceline.report.wording.findings import WORDS, finding_words
+from paceline.reporting.wording.finding_words import WORDS, finding_words
 from trace_samples import traces_of
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from paceline.analyze.run.ledger import ledgers, ledgers_ns, mean_ledger
-from paceline.records.trace import LEDGER_KINDS, SPAN_KINDS, RankTrace, Words
+from paceline.records.rank_trace import LEDGER_KINDS, SPAN_KINDS, RankTrace, Words
 
 
 def charged(traces, window=(0, 100), ranks=None) -> list[dict[str, int | None]]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.analyze.learning.lr_range import Measured, lr_advice, lr_curve
+from paceline.analyze.learning.lr_advice import Measured, lr_advice, lr_curve
 
 
 def measured(

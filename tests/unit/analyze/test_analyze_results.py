@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.analyze.study.results import epoch_s, samples_per_s, study_results, timed_epochs
+from paceline.analyze.study.study_results import epoch_s, samples_per_s, study_results, timed_epochs
 from paceline.errors import StorageError
 from paceline.records.results import Interval, StudyResults
 from paceline.records.study import Study

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.analyze.study.results import study_results
-from paceline.analyze.study.series import baselines, series_factors, series_label, unchosen
+from paceline.analyze.points.series import baselines, series_factors, series_label, unchosen
+from paceline.analyze.study.study_results import study_results
 from paceline.records.results import StudyResults
 from paceline.records.settings import DataSettings, RunSettings, TrainSettings
 from paceline.records.study import Point, Study
-from paceline.studies.recipe import followed
+from paceline.studies.expand.recipe import followed
 from trace_samples import traces_of
 
 

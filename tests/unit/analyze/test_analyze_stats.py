@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from paceline.analyze.study.stats import median_interval, ratio_interval, scaled, spread
+from paceline.analyze.stats.intervals import median_interval, ratio_interval, scaled, spread
 from paceline.records.results import Interval, Spread
 
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.analyze.run.anatomy import anatomy
 from paceline.analyze.run.efficiencies import Work, efficiencies, explained
-from paceline.records.anatomy import RunTrace
-from paceline.records.trace import RankTrace
+from paceline.analyze.run.run_summary import anatomy
+from paceline.records.rank_trace import RankTrace
+from paceline.records.trace_summary import RunTrace
 from trace_samples import Row, trace_of
 
 US = 1000

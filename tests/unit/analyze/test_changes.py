@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.analyze.changes.caveats import standing_caveats
-from paceline.analyze.changes.changes import RUNS, STEPS, Pair, changes, slower_than
-from paceline.analyze.changes.spent import Cost, Spent
-from paceline.records.anatomy import Efficiencies, MessageKind
+from paceline.analyze.compare.caveats import standing_caveats
+from paceline.analyze.compare.side_changes import RUNS, STEPS, Pair, changes, slower_than
+from paceline.analyze.compare.spent import Cost, Spent
 from paceline.records.changes import Compared, Difference
-from paceline.records.trace import LEDGER_KINDS
+from paceline.records.rank_trace import LEDGER_KINDS
+from paceline.records.trace_summary import Efficiencies, MessageKind
 
 
 def ledger(**kinds_s: float) -> dict[str, float]:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from paceline.analyze.run.anatomy import dissect
 from paceline.analyze.run.cpu_time import cpu_times
+from paceline.analyze.run.run_summary import dissect
 from paceline.records.counters import COUNTERS, CpuTimes, RankCounters
 from trace_samples import Row, allreduce, run_of, trace_of
 

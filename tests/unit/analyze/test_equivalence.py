@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.analyze.learning.equivalence import MARGIN, check, corrected, paired
+from paceline.analyze.stats.equivalence import MARGIN, check, corrected, paired
 from paceline.records.learning import AccuracyCheck
 
 SIGMA = 0.002

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from paceline.analyze.study.results import study_results
+from paceline.analyze.study.study_results import study_results
+from paceline.records.allocation import Complaint
 from paceline.records.finding import Finding
-from paceline.records.given import Complaint
 from paceline.records.run import Machine
 from paceline.records.study import Study
 from trace_samples import traces_of

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from paceline.analyze.study.findings_learning import accuracy_falls, dead_network, diverged, overfitting
+from paceline.analyze.study.learning_findings import accuracy_falls, dead_network, diverged, overfitting
 from paceline.analyze.study.measured import Measured
 from paceline.records.finding import Note
-from paceline.records.learning import AccuracyCheck, Fault, Learning, Lesson, Turn
+from paceline.records.learning import AccuracyCheck, Fault, Learning, LearningSummary, Turn
 from paceline.records.results import PointResult
 from paceline.records.study import Point
-from paceline.report.wording.findings import finding_words
-from paceline.studies.expand import expand
-from paceline.studies.load import load_study
+from paceline.reporting.wording.finding_words import finding_words
+from paceline.studies.expand.expand import expand
+from paceline.studies.load.load import load_study
 
 NAN = Note(code="loss-not-finite", values={"part": "training", "loss": float("nan"), "epoch": 1})
 WHY = ("why", "batch_ratio", "scaled", "same_rate")
@@ -40,7 +40,7 @@ def measured(*rows: PointResult, checks: tuple[AccuracyCheck, ...] = (), runs=()
         commits=(),
         expected_runs=10,
         gaps={},
-        lesson=Lesson(checks=checks),
+        lesson=LearningSummary(checks=checks),
     )
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from export_samples import US, any_rows, sample_run
 from paceline.analyze.run.ledger import ledgers_ns
 from paceline.analyze.views.graph import graphs
-from paceline.records.anatomy import RunTrace
-from paceline.records.trace import LEDGER_KINDS
+from paceline.records.rank_trace import LEDGER_KINDS
+from paceline.records.trace_summary import RunTrace
 from paceline.records.track import RankGraph
 from trace_samples import Row, trace_of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paceline.analyze.run.host_matrix import between_hosts
-from paceline.records.anatomy import Exchange
+from paceline.records.trace_summary import Exchange
 
 
 def cell(source: int, target: int, payload: int, seconds: float | None = 1.0, *, estimated: bool = True) -> Exchange:

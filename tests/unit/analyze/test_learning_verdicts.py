@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from paceline.analyze.learning.verdicts import Asked, learned, references
-from paceline.analyze.study.compare import ratio
-from paceline.analyze.study.results import study_results
-from paceline.analyze.study.timing import throughputs
+from paceline.analyze.points.speedups import ratio
+from paceline.analyze.points.timing import throughputs
+from paceline.analyze.study.study_results import study_results
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.settings import ScriptSettings, TrainSettings
 from paceline.records.study import Point, Study
-from paceline.studies.recipe import followed
+from paceline.studies.expand.recipe import followed
 from trace_samples import traces_of
 
 TIMES = (1.0, 1.01, 0.99, 1.02, 0.98)

@@ -4,10 +4,10 @@ import itertools
 
 import pytest
 
+from paceline.analyze.points.losses import SERVERS, exposed_share, loop_costs_s, loop_windows, lost_shares
 from paceline.analyze.run.ledger import time_lines
-from paceline.analyze.study.losses import SERVERS, exposed_share, loop_costs_s, loop_windows, lost_shares
+from paceline.records.rank_trace import LEDGER_KINDS, RankTrace
 from paceline.records.run import Epoch
-from paceline.records.trace import LEDGER_KINDS, RankTrace
 from trace_samples import Row, allreduce, trace_of
 
 SECOND = 1_000_000_000

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.analyze.changes.matching import commits_apart, machines_apart, matching, settings
+from paceline.analyze.compare.point_matching import commits_apart, machines_apart, matching, settings
 from paceline.records.settings import DataSettings, ModelSettings, ScriptSettings, TrainSettings
 from paceline.records.study import Point
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from paceline.analyze.study.median_run import median_result, median_run
+from paceline.analyze.points.median_run import median_result, median_run
 from paceline.errors import StorageError
-from paceline.records.anatomy import RunTrace
 from paceline.records.run import Epoch, RunResult
+from paceline.records.trace_summary import RunTrace
 
 
 def result(number: int, epoch_s: float | None = 1.0, *, wall_s: float = 9.0, total_s: float | None = 9.0) -> RunResult:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.analyze.study.median_run import median_run
-from paceline.analyze.study.traffic import traffic
+from paceline.analyze.points.median_run import median_run
+from paceline.analyze.points.traffic import traffic
 from paceline.records.finding import Note
-from paceline.records.trace import RankTrace
+from paceline.records.rank_trace import RankTrace
 from trace_samples import Row, allreduce, trace_of, traces_of
 
 SECOND = 1_000_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from paceline.analyze.run.moves import Moves, moved, steps_per_s
-from paceline.records.pulse import Pulse
+from paceline.storage.pulse import Pulse
 
 
 def seen(*looks: tuple[float, int], beats: bool = True) -> Moves | None:

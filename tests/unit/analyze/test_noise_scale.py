@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.analyze.learning.noise import noise_scale
-from paceline.analyze.study.results import study_results
+from paceline.analyze.study.study_results import study_results
 from paceline.records.finding import Finding
 from paceline.records.run import NoiseEpoch
 from paceline.records.study import Study

@@ -10,7 +10,7 @@ from paceline.analyze.study.one_factor import effects, trained_s
 from paceline.records.results import Effect
 from paceline.records.settings import RunSettings, TrainSettings
 from paceline.records.study import Study
-from paceline.studies.expand import expand
+from paceline.studies.expand.expand import expand
 
 STUDY = Study(
     name="s",

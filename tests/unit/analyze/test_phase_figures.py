@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.analyze.study.phases import phase_results, slowest_features
-from paceline.analyze.study.results import study_results
-from paceline.analyze.study.timing import epoch_s, phase_epoch_s, timed_epochs
+from paceline.analyze.points.timing import epoch_s, phase_epoch_s, timed_epochs
+from paceline.analyze.study.phase_results import phase_results, slowest_features
+from paceline.analyze.study.study_results import study_results
 from paceline.errors import StorageError
 from paceline.records.run import CachedFeatures, PhaseEnd
 from paceline.records.study import Study

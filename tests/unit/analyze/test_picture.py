@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from paceline.analyze.run.ledger import ledgers_ns
 from paceline.analyze.views.picture import MOST_RANKS, picture
-from paceline.records.anatomy import RunTrace
-from paceline.records.picture import NOT_SEEN, PICTURE_KINDS, Lane, Picture
-from paceline.records.trace import LEDGER_KINDS, RankTrace, Words
+from paceline.records.rank_trace import LEDGER_KINDS, RankTrace, Words
+from paceline.records.run_picture import NOT_SEEN, PICTURE_KINDS, Lane, Picture
+from paceline.records.trace_summary import RunTrace
 from picture_samples import SPANS_PER_STEP, busy_run
 from trace_samples import Row, allreduce, run_of, trace_of
 

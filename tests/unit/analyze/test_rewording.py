@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from paceline.analyze.study.results import study_results
+from paceline.analyze.study.study_results import study_results
 from paceline.records.settings import TrainSettings
 from paceline.records.study import Study
-from paceline.report.json_view import json_object
-from paceline.report.rows import rows
-from paceline.report.wording import choices
-from paceline.studies.recipe import followed
+from paceline.reporting.export.json_view import json_object
+from paceline.reporting.export.rows import rows
+from paceline.reporting.wording import choice_words
+from paceline.studies.expand.recipe import followed
 from trace_samples import traces_of
 
 
@@ -45,8 +45,8 @@ def test_no_figure_follows_from_a_sentence(point, run, epoch, said, monkeypatch:
     figures, view, sentences = shown()
     assert view["points"][2]["baseline"] == view["points"][0]["point"]
     assert view["points"][2]["speedup"]["median"] == pytest.approx(8.0)
-    reworded = {reason: lambda reason=reason, **facts: f"train.lr = {reason}" for reason in choices.REASONS}
-    monkeypatch.setattr(choices, "REASONS", reworded)
+    reworded = {reason: lambda reason=reason, **facts: f"train.lr = {reason}" for reason in choice_words.REASONS}
+    monkeypatch.setattr(choice_words, "REASONS", reworded)
     other_figures, other_view, other_sentences = shown()
     assert (other_figures, other_view) == (figures, view)
     assert not set(other_sentences) & set(sentences)
@@ -61,14 +61,16 @@ def test_every_reason_of_a_recipe_has_a_sentence(point) -> None:
     ]
     points = [followed(replace(point(2), train=TrainSettings(epochs=10, **train))) for train in said]
     chosen = [choice for each in points for choice in each.chosen]
-    assert {choice.reason for choice in chosen} == set(choices.REASONS)
-    assert all(choices.choice_sentence(choice) for choice in chosen)
+    assert {choice.reason for choice in chosen} == set(choice_words.REASONS)
+    assert all(choice_words.choice_sentence(choice) for choice in chosen)
 
 
 def test_what_all_points_chose_is_one_line(point) -> None:
     wide = followed(replace(point(2), train=TrainSettings(recipe="scale", batch_per_rank=64, epochs=10)))
     alone = followed(replace(point(1), train=TrainSettings(recipe="scale", batch_per_rank=64, epochs=10)))
-    lines = choices.choice_lines([("1 rank", alone.chosen), ("2 ranks", wide.chosen), ("2 ranks, again", wide.chosen)])
-    shared, *own = choices.choice_lines([("1 rank", alone.chosen)])
+    lines = choice_words.choice_lines(
+        [("1 rank", alone.chosen), ("2 ranks", wide.chosen), ("2 ranks, again", wide.chosen)]
+    )
+    shared, *own = choice_words.choice_lines([("1 rank", alone.chosen)])
     assert lines[0] == shared and f"{own[-1]} (1 rank)" in lines
     assert lines[-1].endswith("(2 ranks; 2 ranks, again)")

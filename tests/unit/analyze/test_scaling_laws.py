@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import law_samples as samples
-from paceline.analyze.learning.students_t import f_tail
-from paceline.analyze.study.law_fit import fit, log_paces
-from paceline.analyze.study.law_forms import AMDAHL, GUSTAFSON, USL, Form
-from paceline.analyze.study.laws import scaling_laws
+from paceline.analyze.points.law_fit import fit, log_paces
+from paceline.analyze.points.law_forms import AMDAHL, GUSTAFSON, USL, Form
+from paceline.analyze.points.scaling_laws import scaling_laws
+from paceline.analyze.stats.students_t import f_tail
 from paceline.records.laws import Law, SeriesLaws
 from paceline.records.results import StudyResults
 from paceline.records.settings import ScriptSettings

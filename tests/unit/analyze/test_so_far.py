@@ -12,9 +12,9 @@ import pytest
 from compared_studies import attached_run
 from paceline.analyze.run.ledger import ledgers
 from paceline.analyze.run.so_far import SoFar, begun, so_far
-from paceline.records.folder import RunFolder
-from paceline.records.run_trace import read_run
-from paceline.records.trace import LEDGER_KINDS, RankTrace, Words
+from paceline.records.rank_trace import LEDGER_KINDS, RankTrace, Words
+from paceline.storage.folder import RunFolder
+from paceline.storage.run_trace import read_run
 
 STEPS = 40
 

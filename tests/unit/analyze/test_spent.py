@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from paceline.analyze.changes.spent import (
+from paceline.analyze.compare.spent import (
     QUEUED,
     UNDIVIDED,
     _alike_steps,
@@ -17,9 +17,9 @@ from paceline.analyze.changes.spent import (
     spent,
     without_spans,
 )
-from paceline.analyze.changes.two_samples import rank_test
-from paceline.analyze.run.anatomy import dissect
-from paceline.records.trace import LEDGER_KINDS
+from paceline.analyze.run.run_summary import dissect
+from paceline.analyze.stats.two_samples import rank_test
+from paceline.records.rank_trace import LEDGER_KINDS
 from trace_samples import Row, run_of, trace_of
 
 US = 1000

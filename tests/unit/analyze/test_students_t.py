@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.analyze.learning.students_t import quantile, tail
+from paceline.analyze.stats.students_t import quantile, tail
 
 # Percentage points of the t distribution as any table has them.
 TABLE = [(0.975, 1, 12.7062), (0.975, 4, 2.7764), (0.95, 8, 1.8595), (0.995, 10, 3.1693), (0.975, 30, 2.0423)]

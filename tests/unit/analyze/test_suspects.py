@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.analyze.run.suspects import _others_median, slow_link, suspects
-from paceline.records.anatomy import Exchange, RunTrace
+from paceline.analyze.run.slow_causes import _others_median, slow_link, suspects
 from paceline.records.counters import COUNTERS, RankCounters
+from paceline.records.trace_summary import Exchange, RunTrace
 from trace_samples import Row, run_of, trace_of
 
 MS = 1_000_000

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from export_samples import STARTED_AT, US, any_rows, sample_run
 from paceline.analyze.views.tracks import tracks
-from paceline.records.anatomy import RunTrace
-from paceline.records.trace import SPAN_KINDS
+from paceline.records.rank_trace import SPAN_KINDS
+from paceline.records.trace_summary import RunTrace
 from paceline.records.track import FLOW_FIRST, FLOW_LAST, Track
 from trace_samples import Row, trace_of
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from paceline.analyze.changes.two_samples import (
+from paceline.analyze.stats.two_samples import (
     corrected,
     difference,
     holm,

@@ -9,12 +9,12 @@ import pytest
 
 from compared_studies import attached_run
 from finished_study import finished_study
-from paceline.analyze.study.watched import Memory, remembered, time_left_s, watched
-from paceline.records.folder import RunFolder
-from paceline.records.pulse import Pulse
-from paceline.records.run_trace import read_run
-from paceline.records.watch import KILLED, RUNNING, PointLook, RankLook, RunLook, StudyLook, Watched
-from paceline.studies.watched_folder import watcher
+from paceline.analyze.study.live_study_figures import Memory, remembered, time_left_s, watched
+from paceline.records.live_study import KILLED, RUNNING, PointLook, RankLook, RunLook, StudyLook, Watched
+from paceline.storage.folder import RunFolder
+from paceline.storage.pulse import Pulse
+from paceline.storage.run_trace import read_run
+from paceline.studies.folder.watched_folder import watcher
 
 
 def pulse(step: int, beats: int = 1, total: int = 100, phase: str = "compute") -> Pulse:

@@ -15,8 +15,8 @@ from finished_study import STUDY
 from paceline import app, catalog, errors
 from paceline.app.shown import ShownText
 from paceline.records.lr_range import LrAdvice
-from paceline.studies import events
-from paceline.studies.preflight import Built
+from paceline.studies.execute import events
+from paceline.studies.execute.preflight import Built
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,9 @@ def quiet(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: py
     """In the folder of the studies; afterwards nothing has been printed."""
     monkeypatch.chdir(made)
     monkeypatch.setenv("PACELINE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("paceline.studies.job.check_model", lambda manifests, timed: (Built(),) * len(manifests))
+    monkeypatch.setattr(
+        "paceline.studies.execute.job.check_model", lambda manifests, timed: (Built(),) * len(manifests)
+    )
     yield
     assert capfd.readouterr() == ("", "")
 

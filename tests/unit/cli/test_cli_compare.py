@@ -11,10 +11,10 @@ import pytest
 
 from compared_studies import attached_run, timed_study
 from paceline.cli.app import main
-from paceline.records.codec import write_record
-from paceline.records.folder import RunFolder
-from paceline.records.script import ScriptOutcome
-from paceline.records.trace import LEDGER_KINDS
+from paceline.records.rank_trace import LEDGER_KINDS
+from paceline.records.script_outcome import ScriptOutcome
+from paceline.storage.codec import write_record
+from paceline.storage.folder import RunFolder
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,11 @@ from paceline.cli.progress import PLAIN_EVERY_S, StudyProgress, left_text
 from paceline.cli.train import EpochProgress
 from paceline.data.cache import Dataset
 from paceline.data.store import Prepared
-from paceline.records.folder import StudyFolder
 from paceline.records.run import Epoch, RunResult
 from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point, Run, Study
-from paceline.studies.events import (
+from paceline.storage.folder import StudyFolder
+from paceline.studies.execute.events import (
     DataReady,
     Note,
     RunFailed,

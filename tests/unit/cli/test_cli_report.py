@@ -11,9 +11,9 @@ import pytest
 
 from finished_study import STUDY, InstantLauncher
 from paceline.cli.app import main
-from paceline.launch.base import Outcome
-from paceline.studies.execute import execute
-from paceline.studies.load import load_study
+from paceline.launch.launcher import Outcome
+from paceline.studies.execute.execute import execute
+from paceline.studies.load.load import load_study
 
 
 class LearningLauncher(InstantLauncher):

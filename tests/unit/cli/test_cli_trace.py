@@ -18,11 +18,11 @@ from pyarrow import parquet
 from export_samples import STARTED_AT, US, rank_rows, write_rank, write_run
 from finished_study import STUDY, InstantLauncher, report
 from paceline.cli.app import main
-from paceline.launch.base import Outcome
-from paceline.records.folder import RunFolder
+from paceline.launch.launcher import Outcome
 from paceline.records.run import Manifest
-from paceline.studies.execute import execute
-from paceline.studies.load import load_study
+from paceline.storage.folder import RunFolder
+from paceline.studies.execute.execute import execute
+from paceline.studies.load.load import load_study
 
 
 @pytest.fixture(autouse=True)

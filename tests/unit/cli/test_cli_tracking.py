@@ -14,11 +14,11 @@ from tensorboard.plugins.hparams import plugin_data_pb2
 
 from finished_study import finished_study
 from paceline.cli.app import main
-from paceline.identity import libraries_told
-from paceline.records.codec import read_record
+from paceline.identity import temporary_variables
 from paceline.records.run import RunResult
-from paceline.report.export.mlflow import store
-from paceline.studies.collect import collect
+from paceline.reporting.export.mlflow import store
+from paceline.storage.codec import read_record
+from paceline.studies.folder.collect import collect
 
 QUIET = """
 import sys
@@ -138,7 +138,7 @@ def test_mlflow_tells_nobody_and_leaves_nothing_behind(study: Path, tmp_path: Pa
 def test_variables_are_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PACELINE_TEST_A", "before")
     monkeypatch.delenv("PACELINE_TEST_B", raising=False)
-    with pytest.raises(KeyError), libraries_told({"PACELINE_TEST_A": "1", "PACELINE_TEST_B": "2"}):
+    with pytest.raises(KeyError), temporary_variables({"PACELINE_TEST_A": "1", "PACELINE_TEST_B": "2"}):
         assert (os.environ["PACELINE_TEST_A"], os.environ["PACELINE_TEST_B"]) == ("1", "2")
         raise KeyError
     assert os.environ["PACELINE_TEST_A"] == "before" and "PACELINE_TEST_B" not in os.environ

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from paceline.cli.app import main
-from paceline.studies.load import load_study
+from paceline.studies.load.load import load_study
 
 STUDY = """
 [study]

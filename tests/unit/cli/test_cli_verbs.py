@@ -14,7 +14,7 @@ import pytest
 from finished_study import STUDY, finished_study
 from paceline import catalog
 from paceline.cli.app import main
-from paceline.studies.preflight import Built
+from paceline.studies.execute.preflight import Built
 
 
 @pytest.fixture(autouse=True)
@@ -205,7 +205,9 @@ def test_the_preview_shows_what_varies_an_estimate_and_job_scripts(
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves out the check of the model, which costs an import of torch at every turn and has tests of its own."""
-    monkeypatch.setattr("paceline.studies.job.check_model", lambda manifests, timed: (Built(),) * len(manifests))
+    monkeypatch.setattr(
+        "paceline.studies.execute.job.check_model", lambda manifests, timed: (Built(),) * len(manifests)
+    )
 
 
 @pytest.mark.usefixtures("unchecked")

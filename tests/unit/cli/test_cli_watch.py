@@ -13,7 +13,7 @@ from compared_studies import attached_run
 from finished_study import finished_study
 from paceline.app import live_view as verb
 from paceline.cli.app import main
-from paceline.studies.lock import StudyLock
+from paceline.studies.folder.lock import StudyLock
 
 
 @pytest.fixture(scope="module")

@@ -17,11 +17,11 @@ from paceline.cli.curve_watch import CurveWatch
 from paceline.cli.progress import StudyProgress
 from paceline.data.cache import Dataset
 from paceline.data.store import Prepared
-from paceline.records.folder import StudyFolder
 from paceline.records.run import Epoch, RunResult
 from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point, Run, Study
-from paceline.studies.events import DataReady, RunFinished, RunProgress, RunStarted, StudyStarted
+from paceline.storage.folder import StudyFolder
+from paceline.studies.execute.events import DataReady, RunFinished, RunProgress, RunStarted, StudyStarted
 
 AT_CHANCE = {"validation_loss": math.log(10), "validation_accuracy": 0.1}
 LEARNS = {"validation_loss": 0.3, "validation_accuracy": 0.9}

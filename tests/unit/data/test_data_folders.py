@@ -22,8 +22,8 @@ from paceline.data.folders import Part, image_folder, mixed
 from paceline.data.sources import NoSourceError, SourceFailure
 from paceline.data.store import cached, catalog_state, check, prepare, split
 from paceline.errors import DataError
-from paceline.records.codec import read_record, write_record
 from paceline.records.settings import DataSettings
+from paceline.storage.codec import read_record, write_record
 
 COUNTS = {"daisy": 12, "rose": 6, "tulip": 18}
 

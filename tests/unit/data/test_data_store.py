@@ -17,8 +17,8 @@ from paceline.data.cache import Dataset, open_dataset
 from paceline.data.sources import NoSourceError, SourceFailure
 from paceline.data.store import catalog_state, check, prepare, split
 from paceline.errors import DataError, FolderError, StorageError
-from paceline.records.codec import read_record, storage_error
 from paceline.records.settings import DataSettings
+from paceline.storage.codec import read_record, storage_error
 
 SMALL = DataSettings(dataset="synthetic", shape=(4, 4, 1), samples=60)
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from paceline.launch.blame import RankView, awaited_rank, failure_error, first_cause, hang_error
-from paceline.records.pulse import Pulse
+from paceline.launch.failure_cause import RankView, awaited_rank, failure_error, first_cause, hang_error
 from paceline.records.run import RankReport
+from paceline.storage.pulse import Pulse
 
 
 def report(rank: int, *, kind: str | None = None, at_ns: int = 0, **said: object) -> RankReport:

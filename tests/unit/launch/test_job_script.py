@@ -13,9 +13,9 @@ from light_launch import point, wait_for
 from paceline.errors import RequestError
 from paceline.launch.job_script import JobPlan, check_slurm, pbs_script, slurm_script, time_limit_s
 from paceline.launch.pbs import PbsLauncher
-from paceline.launch.slurm import SlurmLauncher
-from paceline.records.folder import RunFolder
+from paceline.launch.slurm.slurm_launcher import SlurmLauncher
 from paceline.records.settings import DataSettings, LaunchSettings
+from paceline.storage.folder import RunFolder
 
 SETTINGS = LaunchSettings(interface="ib0")
 HOSTILE = [
@@ -303,4 +303,4 @@ def test_pbs_takes_no_folder_with_blanks():
 @pytest.mark.parametrize("launcher", [SlurmLauncher, PbsLauncher])
 def test_a_dry_run_shows_the_script_that_would_be_used(launcher):
     text = launcher(settings=LaunchSettings(partition="short")).script(point(2), RunFolder(Path("/data/7")))
-    assert "short" in text and "paceline.launch.keeper /data/7" in text
+    assert "short" in text and "paceline.launch.wrapper.rank_wrapper /data/7" in text

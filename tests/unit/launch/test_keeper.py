@@ -8,12 +8,12 @@ import sys
 import pytest
 
 from light_launch import light, manifest, point, running_ranks, wait_for
-from paceline.launch.kept import wrapper_command
-from paceline.launch.lost import HostAnswer, answer_file, question_file
-from paceline.records.codec import read_record, write_record
-from paceline.records.folder import RunFolder
+from paceline.launch.wrapper.unreachable_hosts import HostAnswer, answer_file, question_file
+from paceline.launch.wrapper.wrapped_ranks import wrapper_command
 from paceline.records.run import RankEnd, RankStart
 from paceline.records.settings import LaunchSettings
+from paceline.storage.codec import read_record, write_record
+from paceline.storage.folder import RunFolder
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from light_launch import manifest, point, wait_for
-from paceline.launch.kept import wrapper_command
-from paceline.records.codec import read_record, write_record
-from paceline.records.folder import RunFolder
+from paceline.launch.wrapper.wrapped_ranks import wrapper_command
 from paceline.records.run import STOPPED, RankEnd, RankStart
 from paceline.records.settings import LaunchSettings
+from paceline.storage.codec import read_record, write_record
+from paceline.storage.folder import RunFolder
 
 # A rank that listens late, as one does that has to load torch first, and leaves when it is told to.
 RANK = """

@@ -12,7 +12,14 @@ import pytest
 from light_launch import point
 from paceline.errors import RequestError
 from paceline.launch.child import interface_environment
-from paceline.launch.hosts import check_hosts, is_this_host, placement_on_hosts, point_hosts, program_on, ranks_by_host
+from paceline.launch.hosts import (
+    check_hosts,
+    is_this_host,
+    placement_on_hosts,
+    point_hosts,
+    program_on,
+    ranks_by_host,
+)
 from paceline.records.settings import LaunchSettings
 
 TWO = LaunchSettings(machines=("h1", "h2", "h3"), interface="eth0", agent=("ssh", "-q"))

@@ -7,7 +7,7 @@ import pytest
 
 from light_launch import manifest, point
 from paceline.errors import RankError
-from paceline.launch.lost import (
+from paceline.launch.wrapper.unreachable_hosts import (
     HostAnswer,
     answer_file,
     question_file,
@@ -15,10 +15,10 @@ from paceline.launch.lost import (
     unreachable_hosts_error,
     write_answer,
 )
-from paceline.records.codec import read_record, write_record
-from paceline.records.folder import RunFolder
 from paceline.records.run import Meeting, RankEnd
 from paceline.records.settings import LaunchSettings
+from paceline.storage.codec import read_record, write_record
+from paceline.storage.folder import RunFolder
 
 FINE = {"up": True, "reaches": True}
 HANG = RankError("All ranks hang, rank 0 of 4 on a: no rank has moved for 30.0 s.\n  rank 0: ...")

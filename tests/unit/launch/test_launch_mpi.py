@@ -8,8 +8,8 @@ import pytest
 
 from light_launch import point
 from paceline.errors import RequestError
-from paceline.launch import mpi
-from paceline.launch.mpi import MpiLauncher, flavour, mpiexec
+from paceline.launch import mpi_launcher
+from paceline.launch.mpi_launcher import MpiLauncher, flavour, mpiexec
 from paceline.records.settings import LaunchSettings
 
 HOSTS = LaunchSettings(machines=("h1", "h2"), interface="eth0", agent=("ssh", "-p", "22"))
@@ -78,7 +78,7 @@ def command(settings, where):
 def test_mpich_on_one_host_needs_no_hydra_where_its_plain_sibling_is_there(program):
     settings = program("HYDRA")
     assert command(settings, point(3))[1:] == ("-launcher", "fork", "-bind-to", "none", "-n", "3")
-    plain = program("", name=mpi.PLAIN).mpiexec
+    plain = program("", name=mpi_launcher.PLAIN).mpiexec
     assert command(settings, point(3)) == (plain, "-n", "3")
 
 

@@ -9,8 +9,8 @@ from light_launch import launch, light, manifest, point
 from paceline.errors import RequestError, StorageError
 from paceline.launch import local
 from paceline.launch.local import LocalLauncher
-from paceline.records.codec import write_record
-from paceline.records.folder import RunFolder
+from paceline.storage.codec import write_record
+from paceline.storage.folder import RunFolder
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +75,8 @@ def test_a_log_that_cannot_be_written_is_told_in_a_sentence(tmp_path):
 
 
 def test_the_worker_is_started_as_a_module():
-    assert LocalLauncher().command[1:] == ("-P", "-m", "paceline.train.worker")
-    assert local.WORKER == "paceline.train.worker"
+    assert LocalLauncher().command[1:] == ("-P", "-m", "paceline.training.worker")
+    assert local.WORKER == "paceline.training.worker"
 
 
 def test_a_point_that_no_memory_holds_is_refused():

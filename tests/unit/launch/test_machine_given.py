@@ -6,18 +6,18 @@ import pytest
 
 from paceline.launch import machine
 from paceline.launch.machine import LauncherClock, launcher_clocks
-from paceline.records.codec import read_record, write_record
-from paceline.records.folder import RunFolder
-from paceline.records.given import Clock, Complaint, Given, RollCall
+from paceline.records.allocation import Clock, Complaint, PreflightCheck, ProcessFacts
 from paceline.records.run import Machine
+from paceline.storage.codec import read_record, write_record
+from paceline.storage.folder import RunFolder
 
 SECOND = 1_000_000_000
 
 
 def rank(
     number: int, machine_name: str, *, wall_s: int = 500, monotonic_s: int = 100, space: str = "t", **more
-) -> Given:
-    return Given(
+) -> ProcessFacts:
+    return ProcessFacts(
         rank=number,
         host=f"on-{machine_name}",
         boot_id=machine_name,
@@ -34,13 +34,13 @@ def rank(
     )
 
 
-def roll(*ranks: Given, offsets_s: tuple[int, ...] = (), **more) -> RollCall:
+def roll(*ranks: ProcessFacts, offsets_s: tuple[int, ...] = (), **more) -> PreflightCheck:
     offsets_s = offsets_s or (0,) * len(ranks)
     clocks = tuple(
         Clock(rank=number, offset_ns=s * SECOND, error_ns=5 if s else 0, method="exchange" if s else "same")
         for number, s in enumerate(offsets_s)
     )
-    return RollCall(refused=False, ranks=ranks, complaints=(), clocks=clocks, **more)
+    return PreflightCheck(refused=False, ranks=ranks, complaints=(), clocks=clocks, **more)
 
 
 def here(clock: str, wall_s: int = 500, monotonic_s: int = 100) -> LauncherClock:
@@ -84,13 +84,15 @@ def test_this_machine_is_told_of_as_before() -> None:
 
 def test_what_was_said_survives_the_disk(tmp_path) -> None:
     folder = RunFolder(tmp_path)
-    assert machine.roll_call(folder) is None
+    assert machine.preflight_record(folder) is None
     complaint = Complaint(name="n", severity="info", what="w", right="r", next="x", ranks=(1,))
     said = roll(rank(0, "a", versions={"torch": "2"}, variables={"RANK": "0"}), rank(1, "b"))
     write_record(folder.roll_call, said)
-    assert machine.roll_call(folder) == said
-    record = machine.machine((), RollCall(refused=True, ranks=said.ranks, complaints=(complaint,), clocks=said.clocks))
+    assert machine.preflight_record(folder) == said
+    record = machine.machine(
+        (), PreflightCheck(refused=True, ranks=said.ranks, complaints=(complaint,), clocks=said.clocks)
+    )
     write_record(folder.machine, record)
     assert read_record(folder.machine, Machine) == record
     folder.roll_call.write_text("{")
-    assert machine.roll_call(folder) is None
+    assert machine.preflight_record(folder) is None

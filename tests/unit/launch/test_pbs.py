@@ -10,10 +10,10 @@ import pytest
 from light_launch import launch, light, manifest, point
 from paceline.errors import RankError, RunError
 from paceline.launch.pbs import PbsLauncher
-from paceline.records.codec import read_record
-from paceline.records.folder import RunFolder
 from paceline.records.run import Job
 from paceline.records.settings import LaunchSettings
+from paceline.storage.codec import read_record
+from paceline.storage.folder import RunFolder
 
 MPIEXEC = str(Path(sys.executable).with_name("mpiexec"))
 SETTINGS = LaunchSettings(mpiexec=MPIEXEC)

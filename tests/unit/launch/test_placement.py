@@ -11,7 +11,7 @@ from paceline.launch.machine import Processor
 from paceline.launch.placement import RANK_BYTES, check_memory, placement, placement_of
 from paceline.records.settings import RunSettings, TrainSettings
 from paceline.records.study import Study
-from paceline.studies.expand import expand
+from paceline.studies.expand.expand import expand
 
 PLAIN = [Processor(0, 0, 0), Processor(1, 1, 0)]
 # Two packages of two cores of two hyper-threads each, in the order of `processors()`.

@@ -9,8 +9,8 @@ import pytest
 
 from light_launch import light, point
 from paceline.errors import RequestError
-from paceline.launch.ray_cluster import RayLauncher
-from paceline.launch.ray_nodes import Node, RankPlace, bundles, check_capacity, placement_strategy, rank_places
+from paceline.launch.ray.ray_launcher import RayLauncher
+from paceline.launch.ray.ray_nodes import Node, RankPlace, bundles, check_capacity, placement_strategy, rank_places
 from paceline.records.settings import LaunchSettings
 from paceline.records.study import Point
 
@@ -82,7 +82,7 @@ def test_ray_that_is_not_installed_is_named_with_how_to_install_it(monkeypatch: 
 
 
 def test_the_launcher_never_loads_ray() -> None:
-    code = "import sys, paceline.launch.ray_cluster; sys.exit('ray' in sys.modules)"
+    code = "import sys, paceline.launch.ray.ray_launcher; sys.exit('ray' in sys.modules)"
     assert subprocess.run([sys.executable, "-P", "-c", code], timeout=60).returncode == 0
 
 

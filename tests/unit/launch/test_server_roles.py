@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from light_launch import manifest, point
-from paceline.launch.blame import RankView, awaited_rank, failure_error, hang_error
+from paceline.launch.failure_cause import RankView, awaited_rank, failure_error, hang_error
 from paceline.launch.machine import Processor
 from paceline.launch.placement import placement_of
-from paceline.launch.supervise import Watch
-from paceline.records.codec import write_record
-from paceline.records.folder import RunFolder
-from paceline.records.pulse import Pulse, PulseWriter
+from paceline.launch.supervision import Watch
+from paceline.storage.codec import write_record
+from paceline.storage.folder import RunFolder
+from paceline.storage.pulse import Pulse, PulseWriter
 
 SERVED = replace(point(2), options={"servers": 1, "server_threads": 2})
 FIVE = [Processor(number, number, 0) for number in range(5)]

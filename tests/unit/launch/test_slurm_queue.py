@@ -6,8 +6,8 @@ import pytest
 
 from light_launch import manifest, point
 from paceline.errors import RunError
-from paceline.launch.slurm_job import SlurmJob, job_to_resume, submitted_job
-from paceline.launch.slurm_queue import (
+from paceline.launch.slurm.slurm_job import SlurmJob, job_to_resume, submitted_job
+from paceline.launch.slurm.slurm_queue import (
     JobView,
     Queue,
     accounting_view,
@@ -16,10 +16,10 @@ from paceline.launch.slurm_queue import (
     job_view,
     never_starts_error,
 )
-from paceline.records.codec import read_record, write_record
-from paceline.records.folder import RunFolder
 from paceline.records.run import Job
 from paceline.records.settings import LaunchSettings
+from paceline.storage.codec import read_record, write_record
+from paceline.storage.folder import RunFolder
 
 LINE = (
     "JobId=7 JobName=paceline-x UserId=me(1000) GroupId=me(1000) MCS_label=N/A Priority=1 Nice=0 Account=(null) "

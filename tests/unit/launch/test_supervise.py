@@ -8,13 +8,13 @@ import time
 import pytest
 
 from paceline.errors import RankError
-from paceline.launch import supervise
-from paceline.launch.base import Progress
-from paceline.launch.supervise import Watch, end_ranks, interruptible
-from paceline.records.codec import write_record
-from paceline.records.folder import RunFolder
-from paceline.records.pulse import PulseWriter
+from paceline.launch import supervision
+from paceline.launch.launcher import Progress
+from paceline.launch.supervision import Watch, end_ranks, interruptible
 from paceline.records.run import RankReport
+from paceline.storage.codec import write_record
+from paceline.storage.folder import RunFolder
+from paceline.storage.pulse import PulseWriter
 
 
 class Clock:
@@ -108,7 +108,7 @@ def test_reports_come_back_in_order_of_rank(scene):
     scene.clock.at(1.0, lambda: scene.leave(1))
     scene.clock.at(2.0, lambda: scene.leave(0))
     assert [report.rank for report in scene.watch.until_done()] == [0, 1]
-    assert scene.clock.now_s == pytest.approx(2.0, abs=2 * supervise.POLL_S)
+    assert scene.clock.now_s == pytest.approx(2.0, abs=2 * supervision.POLL_S)
 
 
 def test_progress_is_that_of_the_slowest_and_told_only_when_it_changes(scene):
@@ -126,7 +126,7 @@ def test_progress_is_that_of_the_slowest_and_told_only_when_it_changes(scene):
 
 def test_a_peer_that_fails_first_is_not_blamed_when_the_cause_reports_a_little_later(scene):
     scene.clock.at(1.0, lambda: scene.leave(0, 1, kind="peer", error="ConnectionError: lost"))
-    scene.clock.at(1.0 + supervise.BLAME_GRACE_S / 2, lambda: scene.leave(1, 1, kind="own", error="ValueError: no"))
+    scene.clock.at(1.0 + supervision.BLAME_GRACE_S / 2, lambda: scene.leave(1, 1, kind="own", error="ValueError: no"))
     with pytest.raises(RankError, match=r"Rank 1 of 2 .*ValueError: no"):
         scene.watch.until_done()
 
@@ -135,14 +135,14 @@ def test_the_wait_for_others_is_short(scene):
     scene.clock.at(1.0, lambda: scene.ranks[1].end(-signal.SIGKILL))
     with pytest.raises(RankError, match="Rank 1 of 2 on node-a was killed by SIGKILL"):
         scene.watch.until_done()
-    assert scene.clock.now_s == pytest.approx(1.0 + supervise.GRACE_S, abs=3 * supervise.POLL_S)
+    assert scene.clock.now_s == pytest.approx(1.0 + supervision.GRACE_S, abs=3 * supervision.POLL_S)
 
 
 def test_there_is_no_wait_when_all_have_ended(scene):
     scene.clock.at(1.0, lambda: (scene.leave(0), scene.ranks[1].end(3)))
     with pytest.raises(RankError, match="Rank 1 of 2 on node-a ended with exit code 3"):
         scene.watch.until_done()
-    assert scene.clock.now_s == pytest.approx(1.0, abs=2 * supervise.POLL_S)
+    assert scene.clock.now_s == pytest.approx(1.0, abs=2 * supervision.POLL_S)
 
 
 def test_a_rank_that_says_it_failed_and_does_not_leave_is_not_waited_for(scene):
@@ -251,7 +251,7 @@ def test_ranks_are_asked_before_they_are_killed():
     assert willing.received[0] == signal.SIGTERM
     assert signal.SIGKILL not in willing.received
     assert stubborn.code == -signal.SIGKILL
-    assert clock.now_s == pytest.approx(supervise.TERMINATE_S, abs=2 * supervise.POLL_S)
+    assert clock.now_s == pytest.approx(supervision.TERMINATE_S, abs=2 * supervision.POLL_S)
 
 
 def test_ranks_that_have_ended_get_no_signal():

@@ -11,7 +11,7 @@ import pytest
 
 from light_launch import wait_for
 from paceline.launch.child import python
-from paceline.launch.kept import WATCHDOG, watchdog_command
+from paceline.launch.wrapper.wrapped_ranks import WATCHDOG, watchdog_command
 
 TIDY = """
 import pathlib, signal, sys, time

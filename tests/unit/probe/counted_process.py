@@ -15,7 +15,7 @@ import threading
 import time
 from pathlib import Path
 
-from paceline.probe.counters import Counters
+from paceline.probe.counter_sampler import Counters
 
 
 def spin(s: float) -> None:

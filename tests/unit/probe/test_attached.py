@@ -10,7 +10,7 @@ from paceline.identity import this_rank
 from paceline.probe.__main__ import Request, main, parsed
 from paceline.probe.attached import DeferredSpanWriter, ExternalRank
 from paceline.probe.recorder import Recorder
-from paceline.records.spans import read_spans
+from paceline.storage.span_stream import read_spans
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from light_launch import manifest, point
-from paceline.probe.compare import CHECKS, complaints, wall_offsets_ns
-from paceline.records.given import SEVERITIES, Clock, Complaint, Given
+from paceline.preflight.allocation_checks import CHECKS, complaints, wall_offsets_ns
+from paceline.records.allocation import SEVERITIES, Clock, Complaint, ProcessFacts
 from paceline.records.run import Manifest
 
 SECOND = 1_000_000_000
@@ -23,12 +23,12 @@ def asked(ranks: int = 4, hosts: int = 2, **changed: object) -> Manifest:
     return replace(told, **changed)  # pyright: ignore[reportArgumentType]
 
 
-def gave(ranks: int = 4, hosts: int = 2, **changed: object) -> list[Given]:
+def gave(ranks: int = 4, hosts: int = 2, **changed: object) -> list[ProcessFacts]:
     """Ranks as they should be: spread equally, one core each of hosts with two, everything the same."""
     share = ranks // hosts
     return [
         replace(
-            Given(
+            ProcessFacts(
                 rank=rank,
                 host=f"h{rank // share + 1}",
                 boot_id=f"boot-{rank // share + 1}",
@@ -50,7 +50,7 @@ def gave(ranks: int = 4, hosts: int = 2, **changed: object) -> list[Given]:
     ]
 
 
-def told(told_manifest: Manifest, ranks: list[Given], clocks: tuple[Clock, ...] = ()) -> dict[str, Complaint]:
+def told(told_manifest: Manifest, ranks: list[ProcessFacts], clocks: tuple[Clock, ...] = ()) -> dict[str, Complaint]:
     found = complaints(told_manifest, ranks, clocks)
     for complaint in found:
         assert complaint.severity in SEVERITIES
@@ -59,7 +59,7 @@ def told(told_manifest: Manifest, ranks: list[Given], clocks: tuple[Clock, ...] 
     return {complaint.name: complaint for complaint in reversed(found)}  # of several of a name, the first
 
 
-def changed(ranks: list[Given], rank: int, **fields: object) -> list[Given]:
+def changed(ranks: list[ProcessFacts], rank: int, **fields: object) -> list[ProcessFacts]:
     return [replace(given, **fields) if given.rank == rank else given for given in ranks]  # pyright: ignore
 
 
@@ -225,7 +225,7 @@ def test_wall_clocks_are_compared_at_the_same_instant(offsets) -> None:
     for rank, (mono_s, wall_s) in enumerate(offsets):
         at_ns = rank * 7 * SECOND
         ranks.append(
-            Given(
+            ProcessFacts(
                 rank=rank,
                 host="h",
                 wall_ns=at_ns + wall_s * SECOND,
@@ -242,7 +242,7 @@ def test_whatever_was_given_is_told_in_sentences(data) -> None:
     hosts = data.draw(st.integers(1, ranks))
     names = st.sampled_from(["a", "b", "c"])
     given_ = [
-        Given(
+        ProcessFacts(
             rank=rank,
             host=data.draw(names),
             boot_id=data.draw(st.sampled_from(["", "x", "y"])),

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from light_launch import wait_for
-from paceline.probe.counters import WRITE_EVERY, Counters
-from paceline.records.counter_stream import read_counter_file
+from paceline.probe.counter_sampler import WRITE_EVERY, Counters
+from paceline.storage.counter_stream import read_counter_file
 from paceline.units import seconds
 
 HERE = Path(__file__).parent

@@ -15,10 +15,10 @@ from torch.optim.optimizer import _global_optimizer_pre_hooks
 from paceline.probe.hooks.observer import Observer
 from paceline.probe.hooks.patches import Patches
 from paceline.probe.recorder import Recorder
-from paceline.probe.watch import Watcher
-from paceline.records.pulse import PulseWriter
-from paceline.records.spans import SpanWriter, read_spans
-from paceline.records.trace import SPAN_KINDS
+from paceline.probe.watcher import Watcher
+from paceline.records.rank_trace import SPAN_KINDS
+from paceline.storage.pulse import PulseWriter
+from paceline.storage.span_stream import SpanWriter, read_spans
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import HashStore
 
-from paceline.probe.process import ProcessCounters
+from paceline.probe.process_counters import ProcessCounters
 from paceline.units import seconds
 
 ELEMENTS = 1 << 20

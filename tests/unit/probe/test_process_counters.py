@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.probe.process import ProcessCounters
+from paceline.probe.process_counters import ProcessCounters
 
 MAIN = "4711"
 MS = 1_000_000

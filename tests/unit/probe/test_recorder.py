@@ -5,9 +5,9 @@ import numpy as np
 from light_launch import wait_for
 from paceline.errors import StorageError
 from paceline.probe.recorder import Recorder
-from paceline.records.pulse import PulseWriter, pulse
-from paceline.records.spans import SpanWriter, read_spans
-from paceline.records.trace import SPAN_KINDS
+from paceline.records.rank_trace import SPAN_KINDS
+from paceline.storage.pulse import PulseWriter, pulse
+from paceline.storage.span_stream import SpanWriter, read_spans
 
 
 class Clock:

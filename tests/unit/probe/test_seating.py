@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.probe.compare_cores import overloaded_processes
+from paceline.preflight.core_checks import overloaded_processes
 
 SEATS = st.dictionaries(
     st.integers(0, 4), st.tuples(st.sets(st.integers(0, 4), min_size=1), st.integers(1, 2)), min_size=1, max_size=4

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from paceline.probe.hooks.observer import Observer
-from paceline.probe.hooks.steps import Steps, first_tensor
+from paceline.probe.hooks.step_hooks import Steps, first_tensor
 from paceline.probe.recorder import Recorder
-from paceline.records.pulse import PulseWriter
-from paceline.records.spans import SpanWriter, read_spans
-from paceline.records.trace import SPAN_KINDS
+from paceline.records.rank_trace import SPAN_KINDS
+from paceline.storage.pulse import PulseWriter
+from paceline.storage.span_stream import SpanWriter, read_spans
 
 
 class Optimizer:

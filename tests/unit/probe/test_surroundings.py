@@ -11,12 +11,12 @@ from dataclasses import replace
 from light_launch import manifest, point
 from paceline import host
 from paceline.identity import this_rank
-from paceline.probe.surroundings import PACKAGE, code_sha256, given, settings_sha256
+from paceline.preflight.process_facts import PACKAGE, code_sha256, process_facts, settings_sha256
 
 
 def here(**changed):
     told = replace(manifest(point(1)), **changed)
-    return given(this_rank(), told, threads=1, device="cpu", gpus=())
+    return process_facts(this_rank(), told, threads=1, device="cpu", gpus=())
 
 
 def test_a_process_knows_where_it_is() -> None:
@@ -63,7 +63,7 @@ def test_the_digest_of_our_own_code_is_quick_and_kept() -> None:
     assert time.perf_counter() - began < 0.001
     # Another process finds the same. A cold one takes 10 ms on an idle machine; here five times 20 ms is allowed.
     code = (
-        "import time; from paceline.probe.surroundings import PACKAGE, code_sha256; a = time.process_time();"
+        "import time; from paceline.preflight.process_facts import PACKAGE, code_sha256; a = time.process_time();"
         "print(code_sha256(PACKAGE), time.process_time() - a)"
     )
     digest, took_s = subprocess.run(
@@ -88,5 +88,6 @@ def test_a_model_file_is_told_by_its_contents(tmp_path) -> None:
 
 
 def test_no_torch_is_needed() -> None:
-    code = "import sys, paceline.probe.surroundings, paceline.probe.compare; sys.exit('torch' in sys.modules)"
+    modules = "sys, paceline.preflight.process_facts, paceline.preflight.allocation_checks"
+    code = f"import {modules}; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

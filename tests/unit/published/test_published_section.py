@@ -18,10 +18,11 @@ from paceline.published.section.published_rows import published_csv
 from paceline.published.section.published_section import _around, own_text, published_section
 from paceline.published.table_files import published_names, published_study
 from paceline.records.results import StudyResults
-from paceline.report import html, text
-from paceline.report.glossary import meanings
-from paceline.report.json_view import json_object
-from paceline.report.model import report_model
+from paceline.reporting.export.json_view import json_object
+from paceline.reporting.html import report_page
+from paceline.reporting.model import report_model
+from paceline.reporting.text import report_text
+from paceline.reporting.wording.glossary import meanings
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ def test_every_column_of_a_published_table_has_a_meaning_of_its_own(name: str) -
         known = meanings(headings, own)
         wanted = [*(_KEYS[key] for key in table.keys), *(_MEASURES[column.measure] for column in table.columns)]
         assert len(known) == len(headings)
-        assert all(meaning.text.startswith(text) for meaning, text in zip(known, wanted, strict=True))
+        assert all(meaning.text.startswith(report_text) for meaning, text in zip(known, wanted, strict=True))
         assert not any(meaning.formula for meaning in known)
 
 
@@ -218,7 +219,7 @@ def _differs(found: Beside, results: StudyResults) -> str:
 
 def test_a_study_that_names_none_shows_none() -> None:
     results = report_samples.typical()
-    assert 'id="published"' not in html.render(report_model(results))
+    assert 'id="published"' not in report_page.render(report_model(results))
     assert json_object(results, None)["published"] is None
 
 
@@ -226,7 +227,7 @@ def test_a_study_that_names_none_shows_none() -> None:
 def test_every_published_study_can_be_rendered(name: str) -> None:
     results = published_samples.usual(name)
     model = published_samples.model_of(results)
-    page, words = html.render(model), text.render(model, width=100)
+    page, words = report_page.render(model), report_text.render(model, width=100)
     assert 'id="published"' in page and "Published, and here" in words
     for answer in model.published.answers:
         assert f"<code>{answer.name}</code>" in page and answer.name in words
@@ -262,5 +263,5 @@ def test_no_text_of_a_run_becomes_markup(hostile: str) -> None:
     assert results.machine is not None
     first = replace(results.points[0], failure=hostile)
     bad = replace(results, points=(first, *results.points[1:]), machine=replace(results.machine, cpu=hostile))
-    page = html.render(published_samples.model_of(bad))
+    page = report_page.render(published_samples.model_of(bad))
     assert "<script>document" not in page and "<img src=x" not in page and "<svg/onload" not in page

@@ -8,7 +8,7 @@ import published_samples
 from paceline.published.beside import beside
 from paceline.published.records import Answer
 from paceline.published.table_files import published_study
-from paceline.records.given import Complaint
+from paceline.records.allocation import Complaint
 from published_samples import answer, cpu_times
 
 

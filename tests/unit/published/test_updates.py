@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.analyze.run.anatomy import anatomy
 from paceline.analyze.run.ledger import mean_ledger
+from paceline.analyze.run.run_summary import anatomy
 from paceline.errors import StorageError
 from paceline.published.beside import beside
 from paceline.published.matching.updates import asks_for_updates, run_update_s, update_intervals
 from paceline.published.table_files import published_names, published_study
-from paceline.records.anatomy import RunTrace
 from paceline.records.run import RunResult
+from paceline.records.trace_summary import RunTrace
 from published_samples import beside_of, usual
 from trace_samples import Row, allreduce, run_of, trace_of
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.errors import FolderError, StorageError
-from paceline.records import codec
 from paceline.records.run import Epoch, Manifest
 from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point
+from paceline.storage import codec
 
 numbers = st.floats(allow_nan=False)
 epochs = st.builds(

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.errors import StorageError
-from paceline.records.codec import write_record
-from paceline.records.counter_stream import CounterWriter, read_counter_file
+from paceline.records.allocation import Clock, ProcessFacts
 from paceline.records.counters import COUNTERS
-from paceline.records.counters_of_run import read_counters
-from paceline.records.folder import RunFolder
-from paceline.records.given import Clock, Given
 from paceline.records.run import Machine
+from paceline.storage.codec import write_record
+from paceline.storage.counter_stream import CounterWriter, read_counter_file
+from paceline.storage.folder import RunFolder
+from paceline.storage.run_counters import read_counters
 
 readings = st.dictionaries(st.sampled_from(COUNTERS), st.none() | st.integers(0, 2**62))
 samples = st.tuples(st.integers(0, 2**62), readings)
@@ -123,7 +123,7 @@ def test_the_counters_of_a_run_stand_on_one_clock_and_know_their_place(tmp_path)
         Clock(rank=0, offset_ns=0, error_ns=0, method="same"),
         Clock(rank=1, offset_ns=30, error_ns=1, method="x"),
     )
-    ranks = tuple(Given(rank=rank, host="h", node=f"n{rank}", boot_id="boot", threads=2) for rank in (0, 1))
+    ranks = tuple(ProcessFacts(rank=rank, host="h", node=f"n{rank}", boot_id="boot", threads=2) for rank in (0, 1))
     write_record(folder.machine, machine(clocks=clocks, ranks=ranks))
     first, second = read_counters(folder)
     assert (first.rank, first.at_ns.tolist(), first.host, first.machine, first.threads) == (0, [1000], "n0", "boot", 2)

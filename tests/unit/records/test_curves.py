@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from finished_study import epoch, write_curves
-from paceline.records.curves import read_epochs
-from paceline.records.folder import RunFolder
+from paceline.storage.curve_file import read_epochs
+from paceline.storage.folder import RunFolder
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from paceline.records.codec import from_plain, plain, read_record, write_record
 from paceline.records.run import CachedFeatures, Epoch, PhaseEnd, RankReport
-from paceline.train.checkpoint import Standing
+from paceline.storage.codec import from_plain, plain, read_record, write_record
+from paceline.training.checkpoint import Standing
 
 EPOCH = {
     "epoch": 1,

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from paceline.records.pulse import Pulse, PulseWriter, pulse
+from paceline.storage.pulse import Pulse, PulseWriter, pulse
 
 
 def test_what_is_written_is_read(tmp_path):

@@ -16,16 +16,16 @@ from export_samples import STARTED_AT, US, rank_rows, span_row, write_rank, writ
 from finished_study import report
 from light_launch import manifest as light_manifest
 from light_launch import point
-from paceline.analyze.run.anatomy import anatomy
+from paceline.analyze.run.run_summary import anatomy
 from paceline.errors import FolderError
-from paceline.records.anatomy import RunTrace
-from paceline.records.codec import write_record
-from paceline.records.folder import RunFolder
-from paceline.records.given import Clock
+from paceline.records.allocation import Clock
 from paceline.records.run import Machine, Manifest, RankReport, RankStart
-from paceline.records.run_trace import read_run
-from paceline.records.script import ScriptOutcome
-from paceline.records.spans import SpanWriter
+from paceline.records.script_outcome import ScriptOutcome
+from paceline.records.trace_summary import RunTrace
+from paceline.storage.codec import write_record
+from paceline.storage.folder import RunFolder
+from paceline.storage.run_trace import read_run
+from paceline.storage.span_stream import SpanWriter
 from trace_samples import Row
 
 

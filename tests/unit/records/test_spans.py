@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.errors import StorageError
-from paceline.records.spans import SpanWriter, read_spans
-from paceline.records.trace import SPAN_KINDS
+from paceline.records.rank_trace import SPAN_KINDS
+from paceline.storage.span_stream import SpanWriter, read_spans
 
 big = st.integers(0, 2**55)
 rows = st.tuples(

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from paceline.errors import StorageError
-from paceline.records.stream_checks import check_types, is_ended, sound
+from paceline.storage.stream_checks import check_types, is_ended, sound
 
 WORDS = pa.dictionary(pa.int8(), pa.string())
 SCHEMA = pa.schema([pa.field("at", pa.int64()), pa.field("word", WORDS), pa.field("peer", pa.int32())])

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from paceline.errors import StorageError
-from paceline.records.spans import SpanRow, SpanTail, SpanWriter, joined, read_spans
-from paceline.records.trace import SPAN_KINDS, RankTrace
+from paceline.records.rank_trace import SPAN_KINDS, RankTrace
+from paceline.records.trace_rows import joined
+from paceline.storage.span_stream import SpanRow, SpanTail, SpanWriter, read_spans
 
 FORWARD, MESSAGE = SPAN_KINDS.index("forward"), SPAN_KINDS.index("collective")
 
@@ -134,7 +135,7 @@ def test_changed_bytes_give_a_sentence_or_less_and_no_other_error(tmp_path: Path
 
 def test_a_message_told_twice_is_joined_to_one() -> None:
     def trace(end: int) -> RankTrace:
-        from paceline.records.trace import Words
+        from paceline.records.rank_trace import Words
 
         column = np.array([7])
         return RankTrace(

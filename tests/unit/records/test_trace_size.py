@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from paceline.records.spans import SpanRow, SpanWriter, read_spans
-from paceline.records.trace import SPAN_KINDS
+from paceline.records.rank_trace import SPAN_KINDS
+from paceline.storage.span_stream import SpanRow, SpanWriter, read_spans
 
 HOUR_S, FLUSH_S, MESSAGES_PER_S, STEPS_PER_S = 3600, 10, 100, 20
 KIND = {name: index for index, name in enumerate(SPAN_KINDS)}

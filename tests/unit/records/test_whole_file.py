@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paceline.errors import StorageError
-from paceline.records.codec import whole_file
+from paceline.storage.codec import whole_file
 
 
 def test_it_takes_its_place_at_the_end(tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ from paceline.records.finding import Note
 from paceline.records.learning import Fault
 from paceline.records.results import PointResult, Spread, StudyResults
 from paceline.records.study import Point
-from paceline.report.figures import figures, main_figure
-from paceline.report.html import render
-from paceline.report.learning_words import LEFT_OUT
-from paceline.report.model import report_model
-from paceline.report.steps import next_step
-from paceline.report.words import remarks, verdict
+from paceline.reporting.figures.report_figures import figures, main_figure
+from paceline.reporting.html.report_page import render
+from paceline.reporting.model import report_model
+from paceline.reporting.wording.learning_words import LEFT_OUT
+from paceline.reporting.wording.next_commands import next_step
+from paceline.reporting.wording.verdict_words import remarks, verdict
 
 
 def asking(results: StudyResults, what: str = "accuracy") -> StudyResults:

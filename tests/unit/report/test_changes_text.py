@@ -9,7 +9,7 @@ import pytest
 import report_samples
 from paceline.records.changes import Change, Changes, Compared, Difference, MessageChange, Part, Versus
 from paceline.records.results import Interval
-from paceline.report.changes_text import render, sentence
+from paceline.reporting.text.changes_text import render, sentence
 
 
 def interval(median: float, low: float, high: float, n: int = 5, coverage: float | None = 0.968) -> Interval:

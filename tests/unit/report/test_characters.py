@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paceline.report.characters import printable
+from paceline.reporting.wording.characters import printable
 
 
 def test_what_a_terminal_would_obey_is_a_space() -> None:

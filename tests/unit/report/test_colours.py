@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import paceline.report
+import paceline.reporting
 from colour_sight import SIGHTS, contrast, distance, palette, seen
-from paceline.report.canvas import LINE_STYLES
-from paceline.report.legend import KIND_STYLES, MARKERS, PATTERNS
+from paceline.reporting.figures.canvas import LINE_STYLES
+from paceline.reporting.figures.legend import KIND_STYLES, MARKERS, PATTERNS
 
-ASSETS = Path(paceline.report.__file__).parent / "assets"
+ASSETS = Path(paceline.reporting.__file__).parent / "assets"
 LIGHT = palette((ASSETS / "light.css").read_text())
 THEMES = {"light": LIGHT, "dark": LIGHT | palette((ASSETS / "dark.css").read_text())}
 LINES = sorted({color for color, _ in LINE_STYLES})

@@ -12,9 +12,9 @@ import test_changes_text as samples
 
 import report_samples
 from paceline.records.changes import Changes, Compared, Comparison, Difference, SideFigures
-from paceline.report.compare_page import render
-from paceline.report.compare_plots import compare_figures
-from paceline.report.side_tables import all_differences_table, sides_table
+from paceline.reporting.figures.compare_plots import compare_figures
+from paceline.reporting.html.compare_page import render
+from paceline.reporting.tables.side_tables import all_differences_table, sides_table
 
 
 def figures(letter: str, label: str, point: str, pace: float, **more: object) -> SideFigures:

@@ -3,8 +3,8 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 from paceline.records.counters import CpuTime, CpuTimes, HostEnergy
-from paceline.report.cpu_tables import cpu_table, energy_table
-from paceline.report.text import table_text
+from paceline.reporting.tables.cpu_tables import cpu_table, energy_table
+from paceline.reporting.text.report_text import table_text
 
 
 def unmeasured(process: int | None) -> CpuTime:

@@ -11,10 +11,10 @@ import pytest
 from export_checks import COLL, COMP, METADATA, RECV, SEND, Reader, decoded
 from export_samples import STARTED_AT, US, sample_run
 from paceline.analyze.views.graph import graphs
-from paceline.records.anatomy import RunTrace
-from paceline.records.trace import LEDGER_KINDS
-from paceline.report.export import wire
-from paceline.report.export.chakra import COLLECTIVES, write_chakra
+from paceline.records.rank_trace import LEDGER_KINDS
+from paceline.records.trace_summary import RunTrace
+from paceline.reporting.export import wire
+from paceline.reporting.export.chakra import COLLECTIVES, write_chakra
 from trace_samples import Row, trace_of
 
 

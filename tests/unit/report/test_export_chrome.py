@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from export_checks import check_chrome
 from export_samples import STARTED_AT, US, any_rows, sample_run
 from paceline.analyze.views.tracks import tracks
-from paceline.records.anatomy import RunTrace
-from paceline.report.export.chrome import write_chrome
+from paceline.records.trace_summary import RunTrace
+from paceline.reporting.export.chrome import write_chrome
 from trace_samples import Row, trace_of
 
 

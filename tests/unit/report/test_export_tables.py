@@ -12,8 +12,8 @@ from pyarrow import parquet
 
 from export_samples import STARTED_AT, US, rank_rows, sample_run
 from paceline.analyze.views.tracks import tracks
-from paceline.report.export import tables
-from paceline.report.export.tables import SCHEMA, write_csv, write_parquet
+from paceline.reporting.export import table_export
+from paceline.reporting.export.table_export import SCHEMA, write_csv, write_parquet
 from trace_samples import Row
 
 
@@ -86,7 +86,7 @@ def test_half_a_character_in_the_name_of_a_host_is_replaced() -> None:
 
 
 def test_a_long_run_is_written_piece_by_piece(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(tables, "ROWS", 10)
+    monkeypatch.setattr(table_export, "ROWS", 10)
     with (tmp_path / "spans.parquet").open("wb") as file:
         write_parquet(tracks(sample_run()), file)
     found = parquet.ParquetFile(tmp_path / "spans.parquet")

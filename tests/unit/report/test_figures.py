@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-import paceline.report
+import paceline.reporting
 import report_samples as samples
-from paceline.records.trace import LEDGER_KINDS
-from paceline.report import curve_plots
-from paceline.report.canvas import LINE_STYLES
-from paceline.report.figures import figures
-from paceline.report.legend import KIND_STYLES
-from paceline.report.markup import fragment
-from paceline.report.model import report_model
+from paceline.records.rank_trace import LEDGER_KINDS
+from paceline.reporting.figures import curve_plots
+from paceline.reporting.figures.canvas import LINE_STYLES
+from paceline.reporting.figures.legend import KIND_STYLES
+from paceline.reporting.figures.report_figures import figures
+from paceline.reporting.html.markup import fragment
+from paceline.reporting.model import report_model
 from series_samples import ALL
 
-CSS = (Path(paceline.report.__file__).parent / "assets" / "light.css").read_text()
+CSS = (Path(paceline.reporting.__file__).parent / "assets" / "light.css").read_text()
 
 
 def colours(part: Any) -> set[str]:

@@ -8,9 +8,9 @@ from test_html import Page
 import report_samples as samples
 from hostile_reports import everything, hostile_model, of_records
 from hostile_strings import HOSTILE, filled
-from paceline.report import html
-from paceline.report import page as page_module
-from paceline.report.model import report_model
+from paceline.reporting.html import page as page_module
+from paceline.reporting.html import report_page
+from paceline.reporting.model import report_model
 
 TOGETHER = 4
 
@@ -30,18 +30,18 @@ def test_the_strings_are_in_every_field() -> None:
         "64 ranks",
     }
     assert wanted <= set(met) and len(met) > 500
-    assert html.render(of_records("HOSTILE-HERE")).count("HOSTILE-HERE") > 500
+    assert report_page.render(of_records("HOSTILE-HERE")).count("HOSTILE-HERE") > 500
 
 
 def test_strings_are_text_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few at a time: where many share a field, one could hide what another does."""
     monkeypatch.setattr(page_module, "_plotly", lambda: "0")
     model = report_model(samples.oversubscribed())
-    clean = Page(html.render(hostile_model(model, "plain")))
+    clean = Page(report_page.render(hostile_model(model, "plain")))
     shape, scripts = set(_shape(clean)), [script for kind, script in clean.scripts if kind is None]
     for first in range(0, len(HOSTILE), TOGETHER):
         text = " ".join(HOSTILE[first : first + TOGETHER])
-        raw = html.render(hostile_model(model, text))
+        raw = report_page.render(hostile_model(model, text))
         raw.encode()  # lone surrogates would end here
         shown = Page(raw)
         # Sorts of elements: how many there are depends on which headings the glossary still knows.

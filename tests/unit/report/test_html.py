@@ -13,11 +13,11 @@ import pytest
 import report_samples as samples
 import series_samples
 from paceline.errors import StorageError
-from paceline.report import html
-from paceline.report import page as page_module
-from paceline.report.figures import figures
-from paceline.report.model import report_model
-from paceline.report.page import embedded_json
+from paceline.reporting.figures.report_figures import figures
+from paceline.reporting.html import page as page_module
+from paceline.reporting.html import report_page
+from paceline.reporting.html.page import embedded_json
+from paceline.reporting.model import report_model
 from series_samples import ALL
 
 MOST_BYTES = 6_000_000
@@ -59,14 +59,14 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def typical() -> Page:
-    return Page(html.render(report_model(samples.typical())))
+    return Page(report_page.render(report_model(samples.typical())))
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_sort_of_results_has_a_page(name: str) -> None:
     results = ALL[name]()
     model = report_model(results)
-    text = html.render(model)
+    text = report_page.render(model)
     page = Page(text)
     assert len(text.encode()) < MOST_BYTES
     shown = re.sub(r"\s+", " ", page.text)
@@ -111,9 +111,9 @@ def test_zero_columns_stay_in_the_page(typical: Page) -> None:
 @pytest.mark.parametrize("text", samples.HOSTILE)
 def test_hostile_strings_are_text_and_nothing_else(text: str) -> None:
     plain = "plain\nplain" if "\n" in text else "plain"  # the first line of a failure is its summary
-    clean = Page(html.render(report_model(samples.hostile(plain))))
+    clean = Page(report_page.render(report_model(samples.hostile(plain))))
     model = report_model(samples.hostile(text))
-    raw = html.render(model)
+    raw = report_page.render(model)
     page = Page(raw)
     raw.encode()  # lone surrogates would end here
     assert [tag for tag, _ in page.elements] == [tag for tag, _ in clean.elements]
@@ -127,8 +127,8 @@ def test_hostile_strings_are_text_and_nothing_else(text: str) -> None:
 
 @pytest.mark.parametrize("text", samples.HOSTILE)
 def test_hostile_names_of_series_are_text_and_nothing_else(text: str) -> None:
-    clean = Page(html.render(report_model(series_samples.hostile("plain"))))
-    page = Page(html.render(report_model(series_samples.hostile(text))))
+    clean = Page(report_page.render(report_model(series_samples.hostile("plain"))))
+    page = Page(report_page.render(report_model(series_samples.hostile(text))))
     assert [tag for tag, _ in page.elements] == [tag for tag, _ in clean.elements]
     assert [sorted(a) for _, a in page.elements] == [sorted(a) for _, a in clean.elements]
     assert [s for kind, s in page.scripts if kind is None] == [s for kind, s in clean.scripts if kind is None]
@@ -145,23 +145,23 @@ def test_embedded_json_cannot_end_its_element() -> None:
 
 def test_a_script_cannot_end_its_element(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_module, "_plotly", lambda: 'x = "</script><!--</SCRIPT>";\r\ny = 1;')
-    page = Page(html.render(report_model(samples.nothing_finished())))
+    page = Page(report_page.render(report_model(samples.nothing_finished())))
     assert page.scripts[-1][1] == 'x = "<\\/script><\\!--<\\/SCRIPT>";\ny = 1;'
 
 
 def test_a_missing_script_is_said_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_module.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(StorageError) as caught:
-        html.render(report_model(samples.typical()))
+        report_page.render(report_model(samples.typical()))
     assert "plotly" in caught.value.what and caught.value.next
 
 
 def test_a_long_study_on_many_ranks_stays_within_bounds() -> None:
     results = samples.typical(ranks=(1, 2, 4, 8, 16, 32, 64, 128), repeats=9, epochs=400)
-    assert len(html.render(report_model(results)).encode()) < MOST_BYTES
+    assert len(report_page.render(report_model(results)).encode()) < MOST_BYTES
 
 
 def test_pressing_findings_are_on_the_first_screen() -> None:
-    page = html.render(report_model(samples.oversubscribed()))
+    page = report_page.render(report_model(samples.oversubscribed()))
     assert page.index('class="notice warning"') < page.index("data-figure=")
-    assert 'class="notice ' not in html.render(report_model(samples.typical()))
+    assert 'class="notice ' not in report_page.render(report_model(samples.typical()))

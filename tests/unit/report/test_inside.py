@@ -15,17 +15,17 @@ from test_html import Page
 import report_samples as samples
 from paceline.analyze.run.host_matrix import between_hosts
 from paceline.analyze.views.picture import picture
-from paceline.records.anatomy import Efficiencies, Exchange
 from paceline.records.counters import CpuTime, CpuTimes
-from paceline.records.picture import PICTURE_KINDS, Picture
 from paceline.records.results import StudyResults
-from paceline.report import html
-from paceline.report.legend import KIND_STYLES
-from paceline.report.markup import fragment
-from paceline.report.matrix import matrices
-from paceline.report.model import ReportModel, report_model
-from paceline.report.timeline import timeline, timeline_object
-from paceline.report.tree import efficiency_tree
+from paceline.records.run_picture import PICTURE_KINDS, Picture
+from paceline.records.trace_summary import Efficiencies, Exchange
+from paceline.reporting.figures.legend import KIND_STYLES
+from paceline.reporting.html import report_page
+from paceline.reporting.html.markup import fragment
+from paceline.reporting.html.matrix_html import matrices
+from paceline.reporting.html.timeline_html import timeline, timeline_object
+from paceline.reporting.html.tree import efficiency_tree
+from paceline.reporting.model import ReportModel, report_model
 from picture_samples import busy_run, looked_into
 
 MOST_BYTES = 10_000_000
@@ -43,7 +43,7 @@ def model() -> ReportModel:
 
 @pytest.fixture(scope="module")
 def page(model: ReportModel) -> Page:
-    return Page(html.render(model))
+    return Page(report_page.render(model))
 
 
 def test_the_script_is_told_the_columns_as_they_are() -> None:
@@ -124,13 +124,13 @@ def test_the_widest_run_comes_first_and_others_can_be_chosen() -> None:
     results = looked_into(run)
     model = report_model(results, {point.point_id: picture(run) for point in results.points})
     assert [each.title for each in model.inside] == ["2 ranks, run 3", "1 rank, run 3"]
-    page = Page(html.render(model))
+    page = Page(report_page.render(model))
     assert page.text.count("2 ranks, run 3") >= 2 and "select" in {tag for tag, _ in page.elements}
     assert [a["data-timeline"] for _, a in page.elements if "data-timeline" in a] == ["0", "1"]
 
 
 def test_a_study_without_traces_has_neither_section_nor_script() -> None:
-    text = html.render(report_model(samples.typical()))
+    text = report_page.render(report_model(samples.typical()))
     assert 'id="inside"' not in text and 'id="efficiency"' not in text and "class Timeline" not in text
 
 
@@ -141,7 +141,7 @@ def test_real_user_and_sys_are_explained_where_they_were_measured() -> None:
     whole = CpuTime(**{**nothing, "real_s": 2.0})
     times = CpuTimes(whole=whole, processes=(), energy=(), sentence="Real 2.00 s, user & sys.")
     point = results.points[-1].point_id
-    shown = html.render(report_model(results, {}, {point: times}))
+    shown = report_page.render(report_model(results, {}, {point: times}))
     assert '<p class="told">Real 2.00 s, user &amp; sys.</p>' in shown
 
 
@@ -239,7 +239,7 @@ def test_hostile_names_of_messages_and_hosts_are_text_and_nothing_else(text: str
         labels = tuple(replace(label, operation=name, group=name, dtype=name) for label in drawn.labels)
         drawn = replace(drawn, name=name, hosts=(name, name + "2"), labels=labels)
         points = (*results.points[:-1], replace(last, anatomy=hostile))
-        return Page(html.render(model_of(replace(results, points=points), drawn)))
+        return Page(report_page.render(model_of(replace(results, points=points), drawn)))
 
     clean, shown = rendered("plain"), rendered(text)
     assert [tag for tag, _ in shown.elements] == [tag for tag, _ in clean.elements]
@@ -252,4 +252,4 @@ def test_a_page_with_a_million_spans_is_small() -> None:
     drawn = picture(run)
     assert drawn.parts > 1_000_000
     results = looked_into(busy_run(4, 5))
-    assert len(html.render(model_of(results, drawn)).encode()) < MOST_BYTES
+    assert len(report_page.render(model_of(results, drawn)).encode()) < MOST_BYTES

@@ -14,11 +14,11 @@ import pytest
 
 import report_samples as samples
 from paceline.records.finding import Finding
+from paceline.records.rank_trace import LEDGER_KINDS
 from paceline.records.results import Interval
 from paceline.records.settings import ModelSettings
-from paceline.records.trace import LEDGER_KINDS
-from paceline.report.json_view import json_object, json_ready
-from paceline.report.wording.findings import finding_words
+from paceline.reporting.export.json_view import json_object, json_ready
+from paceline.reporting.wording.finding_words import finding_words
 from series_samples import ALL
 
 POINT_KEYS = {

@@ -10,12 +10,13 @@ import pytest
 import law_samples as samples
 from paceline.records.laws import Fitted
 from paceline.records.results import StudyResults
-from paceline.report import html, text
-from paceline.report.canvas import Figure
-from paceline.report.figures import figures
-from paceline.report.json_view import json_object
-from paceline.report.laws import shown_laws
-from paceline.report.model import report_model
+from paceline.reporting.export.json_view import json_object
+from paceline.reporting.figures.canvas import Figure
+from paceline.reporting.figures.report_figures import figures
+from paceline.reporting.html import report_page
+from paceline.reporting.model import report_model
+from paceline.reporting.tables.law_tables import shown_laws
+from paceline.reporting.text import report_text
 from report_samples import HOSTILE
 
 
@@ -83,7 +84,7 @@ def test_refusals_are_sentences_in_the_page_and_in_the_terminal_and_in_json() ->
     results = samples.study(samples.usl(), ranks=(1, 2))
     why = "they need 3 and 4 numbers of ranks, and there are 2 (1, 2)."
     model = report_model(results)
-    assert why in html.render(model) and why in " ".join(text.render(model).split())
+    assert why in report_page.render(model) and why in " ".join(report_text.render(model).split())
     assert json_object(results, None)["laws"][0]["refusals"]["amdahl"].endswith(why)
     assert not model.laws.table.rows and not model.laws.definitions and not model.speedup.laws
 
@@ -104,14 +105,14 @@ def test_the_same_refusal_is_not_said_once_for_every_series() -> None:
 
 def test_a_study_of_one_size_says_nothing_of_laws() -> None:
     model = report_model(samples.study(samples.usl(), ranks=(2,)))
-    assert not model.laws.told and 'id="laws"' not in html.render(model)
+    assert not model.laws.told and 'id="laws"' not in report_page.render(model)
 
 
 def test_table_and_definitions_of_what_was_fitted() -> None:
     model = report_model(samples.study({"ddp": samples.usl(), "flat": samples.amdahl(0.1)}))
     assert [row[0].figure for row in model.laws.table.rows] == ["ddp", "ddp", "flat", "flat"]
     assert set(model.laws.table.columns) - {"series"} <= {fact.label for fact in model.definitions}
-    assert 'id="laws"' in html.render(model) and "Scaling laws" in text.render(model)
+    assert 'id="laws"' in report_page.render(model) and "Scaling laws" in report_text.render(model)
 
 
 def test_json_holds_parameters_curve_and_comparison_and_no_infinity() -> None:
@@ -160,5 +161,5 @@ def test_names_of_series_stay_text(name: str) -> None:
     results = samples.study({"ddp": samples.usl(), "flat": samples.amdahl(0.1)})
     points = tuple(replace(point, series=f"{name} {point.series}") for point in results.points)
     laws = tuple(replace(own, series=f"{name} {own.series}") for own in results.laws)
-    page = html.render(report_model(replace(results, points=points, laws=laws)))
+    page = report_page.render(report_model(replace(results, points=points, laws=laws)))
     assert "<script>document" not in page and "<img src=x" not in page and "<svg/onload" not in page

@@ -8,22 +8,22 @@ from dataclasses import replace
 import pytest
 
 import report_samples as samples
-from paceline.records.learning import AccuracyCheck, Learning, Lesson, NoiseScale, Stable
+from paceline.records.learning import AccuracyCheck, Learning, LearningSummary, NoiseScale, Stable
 from paceline.records.results import StudyResults
-from paceline.report import html
-from paceline.report.figures import figures
-from paceline.report.json_view import json_object
-from paceline.report.learning_words import (
+from paceline.reporting.export.json_view import json_object
+from paceline.reporting.export.rows import rows
+from paceline.reporting.figures.report_figures import figures
+from paceline.reporting.html import report_page
+from paceline.reporting.model import report_model
+from paceline.reporting.tables.point_tables import Cell, Table
+from paceline.reporting.text.report_text import render
+from paceline.reporting.wording.learning_words import (
     LEFT_OUT,
     accuracy_checks_sentence,
     called,
     check_is_of_fewer,
     target_sentences,
 )
-from paceline.report.model import report_model
-from paceline.report.rows import rows
-from paceline.report.tables import Cell, Table
-from paceline.report.text import render
 from series_samples import batches, strategies
 
 CHECK = AccuracyCheck(
@@ -49,7 +49,7 @@ def checked(**changed) -> StudyResults:
     results = samples.two_points()
     one, two = results.points
     check = replace(CHECK, point_id=two.point_id, against=one.point_id, **changed)
-    return replace(results, lesson=Lesson(checks=(check,)))
+    return replace(results, lesson=LearningSummary(checks=(check,)))
 
 
 def test_effective_stands_beside_the_speedup() -> None:
@@ -67,7 +67,7 @@ def test_what_the_target_takes_is_in_table_text_and_page() -> None:
     assert row["epochs to stable"].text == "–"
     assert "Epochs to stable: 4 epochs: a plateau can be told from 6 on." in model.learning.footnotes
     assert "Figures to the target are interpolated between two epochs." in model.learning.footnotes
-    text, page = render(model, width=100), html.render(model)
+    text, page = render(model, width=100), report_page.render(model)
     assert "is reached first with 4 ranks on 1 host, ddp, in 11.0 s" in " ".join(text.split())
     assert '<section id="learning" class="part"><h3>Learning</h3>' in page and "epochs to 95.7 %" in page
     assert {"effective speed-up", "statistical efficiency", "different, equal"} <= {f.label for f in model.definitions}

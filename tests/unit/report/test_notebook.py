@@ -15,10 +15,10 @@ import published_samples
 import report_samples as samples
 import series_samples
 from paceline.errors import RequestError
-from paceline.report.figures import figures
-from paceline.report.model import report_model
-from paceline.report.notebook import results_html, shown_plot, shown_table
-from paceline.report.static_plot import figure_drawing, figure_svg
+from paceline.reporting.figures.report_figures import figures
+from paceline.reporting.html.notebook import results_html, shown_plot, shown_table
+from paceline.reporting.html.static_plot import figure_drawing, figure_svg
+from paceline.reporting.model import report_model
 
 _SVG = "{http://www.w3.org/2000/svg}"
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import report_samples
 import series_samples
-from paceline.report.figures import figures, main_figure
-from paceline.report.glossary import meanings
-from paceline.report.html import render
-from paceline.report.json_view import json_object
-from paceline.report.model import report_model
-from paceline.report.rows import csv_bytes
-from paceline.report.text import render as text_of
+from paceline.reporting.export.json_view import json_object
+from paceline.reporting.export.rows import csv_bytes
+from paceline.reporting.figures.report_figures import figures, main_figure
+from paceline.reporting.html.report_page import render
+from paceline.reporting.model import report_model
+from paceline.reporting.text.report_text import render as text_of
+from paceline.reporting.wording.glossary import meanings
 
 
 def test_the_table_has_every_value_and_says_which_effects_are_real() -> None:

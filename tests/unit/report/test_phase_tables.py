@@ -8,11 +8,12 @@ import pytest
 
 from paceline.records.results import Gain, Interval, PhaseResult, Spread, StudyResults
 from paceline.records.run import CachedFeatures
-from paceline.report.html import render as html
-from paceline.report.json_view import json_object
-from paceline.report.model import report_model
-from paceline.report.phase_tables import features_sentences, gain_sentences, phase_table
-from paceline.report.text import render
+from paceline.reporting.export.json_view import json_object
+from paceline.reporting.html.report_page import render as html
+from paceline.reporting.model import report_model
+from paceline.reporting.tables.phase_tables import phase_table
+from paceline.reporting.text.report_text import render
+from paceline.reporting.wording.phase_words import features_sentences, gain_sentences
 from report_samples import typical
 
 GAIN = Gain(mean=0.0123, low=0.0101, high=0.0145, n=5)

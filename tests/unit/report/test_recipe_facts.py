@@ -9,10 +9,10 @@ import pytest
 
 import report_samples
 from paceline.cli.app import main
-from paceline.records.choices import HIGHEST_LR, Choice
-from paceline.report.facts import settings_facts
-from paceline.report.json_view import json_object
-from paceline.report.wording.choices import choice_sentence
+from paceline.records.recipe_choice import HIGHEST_LR, Choice
+from paceline.reporting.export.json_view import json_object
+from paceline.reporting.wording.choice_words import choice_sentence
+from paceline.reporting.wording.facts import settings_facts
 
 COMMON = Choice(path="train.schedule", value="cosine", reason="rate-ends-near-zero")
 OWN = Choice(path=HIGHEST_LR, value=0.004, reason="rate-times-factor", facts={"lr": 0.001, "factor": 4.0})

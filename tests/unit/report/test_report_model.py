@@ -11,13 +11,13 @@ import pytest
 
 import published_samples
 import report_samples as samples
+from paceline.records.rank_trace import LEDGER_KINDS
 from paceline.records.results import Interval
-from paceline.records.trace import LEDGER_KINDS
-from paceline.report.cells import Cell, share_cell
-from paceline.report.figures import figures
-from paceline.report.model import ReportModel, report_model
-from paceline.report.scaling import Estimate
-from paceline.report.tables import MOST_RANKS
+from paceline.reporting.cells import Cell, share_cell
+from paceline.reporting.figures.report_figures import figures
+from paceline.reporting.figures.scaling import Estimate
+from paceline.reporting.model import ReportModel, report_model
+from paceline.reporting.tables.point_tables import MOST_RANKS
 from series_samples import ALL
 
 
@@ -180,7 +180,8 @@ def test_strings_are_printable_everywhere() -> None:
 
 def test_importing_the_report_loads_nothing_heavy() -> None:
     code = (
-        "import sys, paceline.report.model, paceline.report.html, paceline.report.text, paceline.report.json_view;"
+        "import sys, paceline.reporting.model, paceline.reporting.html.report_page;"
+        "import paceline.reporting.text.report_text, paceline.reporting.export.json_view;"
         "print(sorted({'torch', 'plotly', 'pyarrow', 'pandas', 'numpy'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

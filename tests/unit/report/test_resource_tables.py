@@ -13,18 +13,19 @@ import picture_samples
 import report_samples as samples
 import series_samples
 import twelve_points
-from paceline.analyze.run.anatomy import anatomy
-from paceline.analyze.study.step_time import step_times
+from paceline.analyze.points.step_time import step_times
+from paceline.analyze.run.run_summary import anatomy
 from paceline.records.counters import CpuTime, CpuTimes, HostEnergy
 from paceline.records.results import StudyResults
-from paceline.report import html, text
-from paceline.report.glossary import meanings
-from paceline.report.model import ReportModel, report_model
-from paceline.report.paper.content import paper
-from paceline.report.paper.csv_tables import table_csv
-from paceline.report.paper.markdown import markdown
-from paceline.report.resource_tables import resource_table
-from paceline.report.tables import Table
+from paceline.reporting.html import report_page
+from paceline.reporting.model import ReportModel, report_model
+from paceline.reporting.paper.content import paper
+from paceline.reporting.paper.csv_tables import table_csv
+from paceline.reporting.paper.markdown import markdown
+from paceline.reporting.tables.point_tables import Table
+from paceline.reporting.tables.resource_tables import resource_table
+from paceline.reporting.text import report_text
+from paceline.reporting.wording.glossary import meanings
 
 METERED = HostEnergy(host="node-a", sampled_s=10.0, package_j=500.0, memory_j=20.5, gpu_j=None, gpu_use=None)
 NOTHING_DRAWN = replace(METERED, package_j=None, memory_j=None, gpu_use=0.5)
@@ -103,7 +104,7 @@ def test_only_what_was_measured_has_a_row_a_column_and_a_note() -> None:
     assert table.blank == table.columns[1:]
     for made in samples.ALL.values():
         assert not resource_table(made(), {}).rows
-    assert 'id="resources"' not in html.render(report_model(samples.typical()))
+    assert 'id="resources"' not in report_page.render(report_model(samples.typical()))
 
 
 def test_without_a_whole_epoch_there_are_figures_of_a_step_alone() -> None:
@@ -168,10 +169,10 @@ def test_every_column_has_a_meaning() -> None:
 
 def test_the_page_the_text_and_a_paper_have_it() -> None:
     found, results = model(), traced()
-    page = html.render(found)
+    page = report_page.render(found)
     assert 'id="resources"' in page and "payload per step × steps of an epoch" in page
     assert page.index('id="ledgers"') < page.index('id="resources"') < page.index('id="cost"')
-    assert found.resources.caption in text.render(found)
+    assert found.resources.caption in report_text.render(found)
     written = paper(results, found, step_times(results.points))
     tables = dict(written.others)
     *_, two = csv.DictReader(io.StringIO(table_csv(tables["resources"]).decode()))
@@ -182,8 +183,8 @@ def test_the_page_the_text_and_a_paper_have_it() -> None:
 def test_a_terminal_leaves_out_what_is_long() -> None:
     results, _ = twelve_points.twelve_points(steps=20)
     found = report_model(results)
-    assert len(found.resources.rows) == 12 and found.resources.caption not in text.render(found)
-    assert found.resources.caption in html.render(found).replace("&#39;", "'")
+    assert len(found.resources.rows) == 12 and found.resources.caption not in report_text.render(found)
+    assert found.resources.caption in report_page.render(found).replace("&#39;", "'")
 
 
 def test_points_are_told_apart_by_what_is_varied() -> None:

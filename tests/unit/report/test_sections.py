@@ -10,14 +10,14 @@ import pytest
 import published_samples
 import report_samples as samples
 import series_samples
-from paceline.report import html, sections
-from paceline.report.canvas import plain, two_lines
-from paceline.report.facts import Fact
-from paceline.report.figures import figures, main_figure
-from paceline.report.glossary import meanings
-from paceline.report.markup import fragment, slug
-from paceline.report.model import report_model
-from paceline.report.sections import ACCURACY, QUESTIONS, SECTIONS, TIME, Section
+from paceline.reporting.figures.canvas import plain, two_lines
+from paceline.reporting.figures.report_figures import figures, main_figure
+from paceline.reporting.html import report_page, sections
+from paceline.reporting.html.markup import fragment, slug
+from paceline.reporting.html.sections import ACCURACY, QUESTIONS, SECTIONS, TIME, Section
+from paceline.reporting.model import report_model
+from paceline.reporting.wording.facts import Fact
+from paceline.reporting.wording.glossary import meanings
 from series_samples import ALL
 from twelve_points import wide_model
 
@@ -28,7 +28,7 @@ def body_of(page: str) -> str:
 
 @pytest.mark.parametrize("name", ALL)
 def test_questions_come_in_their_order_and_every_anchor_is_there_once(name: str) -> None:
-    body = body_of(html.render(report_model(ALL[name]())))
+    body = body_of(report_page.render(report_model(ALL[name]())))
     anchors = re.findall(r'<section id="([a-z]+)"', body)
     assert len(set(anchors)) == len(anchors)
     asked = [question.name for question in QUESTIONS if question.name in anchors]
@@ -38,29 +38,29 @@ def test_questions_come_in_their_order_and_every_anchor_is_there_once(name: str)
 
 
 def test_a_question_without_an_answer_says_so() -> None:
-    body = body_of(html.render(report_model(samples.nothing_finished())))
+    body = body_of(report_page.render(report_model(samples.nothing_finished())))
     assert TIME.nothing in body and ACCURACY.nothing in body
-    assert TIME.nothing not in body_of(html.render(report_model(samples.typical())))
+    assert TIME.nothing not in body_of(report_page.render(report_model(samples.typical())))
 
 
 def test_a_section_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     added = Section("added", "Added", TIME, lambda model, drawn: f"<p>{model.name}</p>" if drawn else "")
     monkeypatch.setattr(sections, "SECTIONS", (*SECTIONS, added))
-    body = body_of(html.render(report_model(samples.typical())))
+    body = body_of(report_page.render(report_model(samples.typical())))
     assert '<section id="added" class="part"><h3>Added</h3>\n<p>mnist-scaling</p></section>' in body
     assert body.index('id="time"') < body.index('id="added"') < body.index('id="cost"')
-    assert 'id="added"' not in html.render(report_model(samples.nothing_finished()))
+    assert 'id="added"' not in report_page.render(report_model(samples.nothing_finished()))
 
 
 def test_the_answer_shows_its_figure() -> None:
-    scaled = html.render(report_model(samples.two_points()))
+    scaled = report_page.render(report_model(samples.two_points()))
     assert "2 ranks train <strong>1.88 times</strong> as fast" in scaled
-    assert "<strong>" in html.render(report_model(samples.single_point()))
-    page = html.render(published_samples.model_of(published_samples.usual("mnist-batch-size")))
+    assert "<strong>" in report_page.render(report_model(samples.single_point()))
+    page = report_page.render(published_samples.model_of(published_samples.usual("mnist-batch-size")))
     assert "with 64, <strong>-0.50 points [-0.50, -0.50]</strong>" in page
-    page = html.render(published_samples.model_of(published_samples.usual("caltech256-gpus")))
+    page = report_page.render(published_samples.model_of(published_samples.usual("caltech256-gpus")))
     assert "<strong>4 ranks after 27.2 s [23.0, 29.5]</strong>" in page
-    assert f"<h1>{samples.typical().study.question}</h1>" in html.render(report_model(samples.typical()))
+    assert f"<h1>{samples.typical().study.question}</h1>" in report_page.render(report_model(samples.typical()))
     drawn = figures(report_model(series_samples.rivals()))
     assert main_figure(drawn) == "ranking" and main_figure({}) == ""
 
@@ -109,7 +109,7 @@ def test_plots_bring_their_numbers() -> None:
     assert sum(value for value in ledger.rows[0][2:] if isinstance(value, float)) == pytest.approx(
         ledger.rows[0][1], rel=1e-3
     )
-    told = re.search(r'id="figures">(.*?)</script>', html.render(model), re.S)
+    told = re.search(r'id="figures">(.*?)</script>', report_page.render(model), re.S)
     assert told is not None
     assert json.loads(told[1])["speedup"]["numbers"]["rows"][1][3] == 1.88
 

@@ -10,15 +10,15 @@ import pytest
 import report_samples as samples
 import series_samples
 from paceline.records.results import Interval, StudyResults
-from paceline.report.choice import MOST_DRAWN, drawn_points, main_comparison
-from paceline.report.figures import figures
-from paceline.report.json_view import json_object
-from paceline.report.model import report_model
-from paceline.report.phrases import about, joined, listed
-from paceline.report.rows import columns, rows
-from paceline.report.side_by_side import comparison_sentence
-from paceline.report.steps import next_step
-from paceline.report.words import remarks, verdict
+from paceline.reporting.export.json_view import json_object
+from paceline.reporting.export.rows import columns, rows
+from paceline.reporting.figures.report_figures import figures
+from paceline.reporting.model import report_model
+from paceline.reporting.wording.choice import MOST_DRAWN, drawn_points, main_comparison
+from paceline.reporting.wording.next_commands import next_step
+from paceline.reporting.wording.phrases import about, joined, listed
+from paceline.reporting.wording.side_by_side import comparison_sentence
+from paceline.reporting.wording.verdict_words import remarks, verdict
 
 
 def sentence(results: StudyResults) -> str:

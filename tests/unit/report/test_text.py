@@ -7,8 +7,8 @@ import re
 import pytest
 
 import report_samples as samples
-from paceline.report.model import report_model
-from paceline.report.text import render, table_text
+from paceline.reporting.model import report_model
+from paceline.reporting.text.report_text import render, table_text
 from series_samples import ALL
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")

@@ -7,16 +7,16 @@ from dataclasses import fields, replace
 import pytest
 
 from export_samples import sample_run
-from paceline.analyze.run.anatomy import anatomy
 from paceline.analyze.run.efficiencies import explained
-from paceline.records.anatomy import Anatomy, Arrivals, Exchange, RunTrace
+from paceline.analyze.run.run_summary import anatomy
 from paceline.records.counters import CpuTime, CpuTimes
-from paceline.records.suspects import Suspect
-from paceline.report.trace_text import render
+from paceline.records.suspects import SlowCause
+from paceline.records.trace_summary import Arrivals, Exchange, RunTrace, TraceSummary
+from paceline.reporting.text.trace_text import render
 from trace_samples import Row, trace_of
 
 
-def text_of(run: RunTrace, found: Anatomy | None = None, **options) -> str:
+def text_of(run: RunTrace, found: TraceSummary | None = None, **options) -> str:
     found = found or anatomy(run)
     lost_to = explained(found.efficiencies) if found.efficiencies else {}
     return render(run, found, lost_to, **options)
@@ -155,8 +155,8 @@ def test_causes_and_cpu_time_are_told(run: RunTrace) -> None:
     used = CpuTime(**{field.name: None for field in fields(CpuTime)} | {"process": 0, "real_s": 10.0, "user_s": 8.0})
     cpu = CpuTimes(whole=used, processes=(used,), energy=(), sentence="Real is 10 s.", problems=("It broke off.",))
     causes = [
-        Suspect(rank=1, kind="forward", lost_s=0.5, why="Rank 1 took longer."),
-        Suspect(rank=None, kind="comm-transfer", lost_s=0.2, why="The network is slow."),
+        SlowCause(rank=1, kind="forward", lost_s=0.5, why="Rank 1 took longer."),
+        SlowCause(rank=None, kind="comm-transfer", lost_s=0.2, why="The network is slow."),
     ]
     text = text_of(run, cpu=cpu, suspects=causes)
     assert (

@@ -9,10 +9,10 @@ import pytest
 
 import report_samples
 from finished_study import epoch
+from paceline.records.live_study import PointNow, RankNow, RunNow, Watched
+from paceline.records.rank_trace import LEDGER_KINDS
 from paceline.records.results import Interval, Spread
-from paceline.records.trace import LEDGER_KINDS
-from paceline.records.watch import PointNow, RankNow, RunNow, Watched
-from paceline.report.watch_text import render
+from paceline.reporting.text.watch_text import render
 
 LEDGER: dict[str, float | None] = dict.fromkeys(LEDGER_KINDS, 0.0) | {
     "startup": 2.0,

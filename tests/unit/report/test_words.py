@@ -11,8 +11,8 @@ import published_samples
 import report_samples as samples
 from paceline.records.finding import Finding
 from paceline.records.results import Interval, StudyResults
-from paceline.report.steps import next_step, repeat_steps
-from paceline.report.words import remarks, shown_findings, verdict
+from paceline.reporting.wording.next_commands import next_step, repeat_steps
+from paceline.reporting.wording.verdict_words import remarks, shown_findings, verdict
 
 
 def with_speedup(results: StudyResults, median: float, low: float, high: float, **more: object) -> StudyResults:

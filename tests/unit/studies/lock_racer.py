@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from paceline.errors import FolderError
-from paceline.studies.lock import StudyLock
+from paceline.studies.folder.lock import StudyLock
 
 HELD, REFUSED, NOT_ALONE = 0, 1, 2
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import RankError, RequestError
-from paceline.launch.base import Outcome, Placement, Progress
-from paceline.records.codec import names
-from paceline.records.folder import RunFolder
+from paceline.launch.launcher import Outcome, Placement, Progress
 from paceline.records.run import Epoch, Manifest, RankReport, RunResult, TrainingReport
 from paceline.records.study import Point, Run
-from paceline.studies.load import LoadedStudy, load_study
+from paceline.storage.codec import names
+from paceline.storage.folder import RunFolder
+from paceline.studies.load.load import LoadedStudy, load_study
 
 STUDY = """
 [study]

@@ -8,7 +8,7 @@ import pytest
 
 from paceline.errors import StudyFileError
 from paceline.records.settings import AugmentSettings
-from paceline.studies.load import load_study
+from paceline.studies.load.load import load_study
 
 STUDY = """
 [study]

@@ -10,15 +10,15 @@ import pytest
 from study_help import FakeLauncher, failing_at, loaded, result
 
 from paceline.errors import RankError, RequestError
-from paceline.launch.base import Outcome, Progress
-from paceline.records.folder import StudyFolder
+from paceline.launch.launcher import Outcome, Progress
 from paceline.records.run import CachedFeatures
-from paceline.studies.budget import Budget, attempts, check_budget
-from paceline.studies.estimates import Estimates, paid
-from paceline.studies.events import Event, StudyStopped
-from paceline.studies.execute import Execution, execute
-from paceline.studies.expand import expand, schedule
-from paceline.studies.pace import Pace
+from paceline.storage.folder import StudyFolder
+from paceline.studies.execute.budget import Budget, attempts, check_budget
+from paceline.studies.execute.events import Event, StudyStopped
+from paceline.studies.execute.execute import Execution, execute
+from paceline.studies.execute.time_left import Pace
+from paceline.studies.expand.expand import expand, schedule
+from paceline.studies.folder.estimates import Estimates, paid
 
 HOUR_S = 3600
 
@@ -112,7 +112,7 @@ def test_servers_count_and_coordinators_do_not(tmp_path: Path) -> None:
 
 def test_time_in_a_queue_is_not_spent(go, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr("paceline.studies.execute.Pace", lambda estimates: Pace(estimates, clock=lambda: now))
+    monkeypatch.setattr("paceline.studies.execute.execute.Pace", lambda estimates: Pace(estimates, clock=lambda: now))
 
     class Queued(FakeLauncher):
         def run(self, folder, manifest, *, heartbeat_s, progress=lambda progress: None) -> Outcome:

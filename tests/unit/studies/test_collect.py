@@ -6,8 +6,8 @@ import pytest
 from study_help import FakeLauncher, failing_at, loaded
 
 from paceline.errors import FolderError, StorageError
-from paceline.studies.collect import collect
-from paceline.studies.execute import execute
+from paceline.studies.execute.execute import execute
+from paceline.studies.folder.collect import collect
 
 
 @pytest.fixture

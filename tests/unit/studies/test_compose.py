@@ -5,12 +5,12 @@ import pytest
 from study_help import changed, loaded, report
 
 from paceline.errors import RankError
-from paceline.launch.base import Outcome, Placement
+from paceline.launch.launcher import Outcome, Placement
 from paceline.records.run import CachedFeatures, PhaseEnd
 from paceline.records.study import Run
-from paceline.studies import compose
-from paceline.studies.compose import new_manifest, run_result
-from paceline.studies.expand import expand
+from paceline.studies.execute import compose
+from paceline.studies.execute.compose import new_manifest, run_result
+from paceline.studies.expand.expand import expand
 
 
 @pytest.fixture

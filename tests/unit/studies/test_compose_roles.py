@@ -7,9 +7,9 @@ from study_help import changed, report
 
 from light_launch import manifest, point
 from paceline.errors import RankError
-from paceline.launch.base import Outcome
+from paceline.launch.launcher import Outcome
 from paceline.records.run import RankReport
-from paceline.studies.compose import run_result
+from paceline.studies.execute.compose import run_result
 
 SERVED = replace(point(2), options={"servers": 2, "server_threads": 1, "staleness": 4})
 

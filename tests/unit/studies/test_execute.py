@@ -10,13 +10,12 @@ import pytest
 from study_help import FakeLauncher, changed, failing_at, loaded, results
 
 from paceline.errors import DataError, FolderError, ModelError, RequestError, StorageError
-from paceline.records.codec import read_record
-from paceline.records.folder import StudyFolder
 from paceline.records.run import Machine, Manifest, RunResult
-from paceline.studies import execute as execute_module
-from paceline.studies import job as job_module
-from paceline.studies.bookkeeping import Failure, StudyPoints
-from paceline.studies.events import (
+from paceline.storage.codec import read_record
+from paceline.storage.folder import StudyFolder
+from paceline.studies.execute import execute as execute_module
+from paceline.studies.execute import job as job_module
+from paceline.studies.execute.events import (
     DataReady,
     Event,
     Note,
@@ -27,10 +26,11 @@ from paceline.studies.events import (
     RunStarted,
     StudyStarted,
 )
-from paceline.studies.execute import Execution, execute
-from paceline.studies.load import load_study
-from paceline.studies.lock import StudyLock
-from paceline.studies.preflight import Built
+from paceline.studies.execute.execute import Execution, execute
+from paceline.studies.execute.preflight import Built
+from paceline.studies.folder.bookkeeping import Failure, StudyPoints
+from paceline.studies.folder.lock import StudyLock
+from paceline.studies.load.load import load_study
 
 IN_ORDER = [(1, 1), (2, 1), (2, 2), (1, 2)]
 
@@ -431,5 +431,6 @@ def test_the_ranks_are_told_whether_to_go_on_regardless(go, force: bool) -> None
 
 
 def test_the_bookkeeping_imports_no_torch() -> None:
-    code = "import sys, paceline.studies.execute, paceline.studies.collect; sys.exit('torch' in sys.modules)"
+    modules = "sys, paceline.studies.execute.execute, paceline.studies.folder.collect"
+    code = f"import {modules}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from paceline.records.settings import DataSettings, ModelSettings, RunSettings, TrainSettings
 from paceline.records.study import Study
-from paceline.studies.expand import expand, schedule
+from paceline.studies.expand.expand import expand, schedule
 
 STUDY = Study(
     name="s",

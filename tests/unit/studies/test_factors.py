@@ -7,9 +7,9 @@ import pytest
 
 from paceline.errors import StudyFileError
 from paceline.records.study import Point, Study, point_label
-from paceline.studies.expand import expand, launch_of, schedule
-from paceline.studies.keys import FACTORS, FIXED
-from paceline.studies.load import load_study
+from paceline.studies.expand.expand import expand, launch_of, schedule
+from paceline.studies.load.keys import FACTORS, FIXED
+from paceline.studies.load.load import load_study
 
 FILE = """
 [study]

@@ -10,8 +10,8 @@ from paceline.errors import RequestError
 from paceline.records.results import NotRun
 from paceline.records.settings import LaunchSettings, RunSettings, TrainSettings
 from paceline.records.study import Point, Study
-from paceline.studies.expand import expand
-from paceline.studies.fits import held
+from paceline.studies.execute.fits import held
+from paceline.studies.expand.expand import expand
 
 STUDY = Study(
     name="s",

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from study_help import FakeLauncher, loaded
 
-from paceline.launch.base import Interrupted
-from paceline.records.codec import read_record, write_record
-from paceline.records.folder import RunFolder, StudyFolder
+from paceline.launch.launcher import Interrupted
 from paceline.records.run import Job, Manifest, RunResult
-from paceline.studies.events import Note, RunFailed, RunStarted
-from paceline.studies.execute import execute
+from paceline.storage.codec import read_record, write_record
+from paceline.storage.folder import RunFolder, StudyFolder
+from paceline.studies.execute.events import Note, RunFailed, RunStarted
+from paceline.studies.execute.execute import execute
 
 
 class Queue(FakeLauncher):
@@ -117,7 +117,7 @@ def test_the_time_in_the_queue_of_another_attempt_is_not_taken_for_this_ones(go,
 
 
 def test_a_fresh_study_ends_the_jobs_of_the_old_one(go, tmp_path, monkeypatch):
-    from paceline.launch.slurm import SlurmLauncher
+    from paceline.launch.slurm.slurm_launcher import SlurmLauncher
 
     go(Queue())
     folder = folder_of(tmp_path)

@@ -10,9 +10,9 @@ from study_help import FakeLauncher
 from image_files import write_folder
 from paceline.data.cache import open_dataset
 from paceline.errors import StudyFileError
-from paceline.studies.execute import execute
-from paceline.studies.load import load_study
-from paceline.studies.preview import preview
+from paceline.studies.execute.execute import execute
+from paceline.studies.execute.preview import preview
+from paceline.studies.load.load import load_study
 
 STUDY = """
 [study]

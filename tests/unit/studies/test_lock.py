@@ -11,10 +11,10 @@ import psutil
 import pytest
 
 from paceline.errors import FolderError
-from paceline.records.codec import write_record
-from paceline.studies import lock as lock_module
-from paceline.studies.holder import Holder, read_holder, this_process
-from paceline.studies.lock import StudyLock, holder_of
+from paceline.storage.codec import write_record
+from paceline.studies.folder import lock as lock_module
+from paceline.studies.folder.lock import StudyLock, holder_of
+from paceline.studies.folder.lock_holder import Holder, read_holder, this_process
 
 RACER = Path(__file__).with_name("lock_racer.py")
 
@@ -191,7 +191,7 @@ def test_a_lost_lock_is_noticed_and_not_released_for_its_new_holder(path: Path, 
 
 def test_a_killed_holder_is_succeeded(path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from paceline.studies.lock import StudyLock\n"
+        "import sys, time; from pathlib import Path; from paceline.studies.folder.lock import StudyLock\n"
         f"with StudyLock(Path({str(path)!r})): print('held', flush=True); time.sleep(100)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:

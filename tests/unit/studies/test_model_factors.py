@@ -8,9 +8,9 @@ import pytest
 
 from paceline import catalog
 from paceline.errors import StudyFileError
-from paceline.studies.load import load_study
-from paceline.studies.model_factors import ONE, SEVERAL, UNCLEAR, meaning
-from paceline.studies.toml_text import study_toml
+from paceline.studies.load.load import load_study
+from paceline.studies.load.model_factors import ONE, SEVERAL, UNCLEAR, meaning
+from paceline.studies.load.toml_text import study_toml
 
 BASE = '[study]\nname = "s"\n[train]\nbatch_global = 8\nepochs = 1\n[model]\n'
 OWN = """

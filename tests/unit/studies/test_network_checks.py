@@ -9,9 +9,9 @@ import pytest
 
 from paceline.records.settings import ModelSettings, TrainSettings
 from paceline.records.study import Study
-from paceline.studies.expand import expand
-from paceline.studies.files import model_digest, model_path, weights_path, with_absolute_paths
-from paceline.studies.network_checks import problems
+from paceline.studies.expand.expand import expand
+from paceline.studies.load.files import model_digest, model_path, weights_path, with_absolute_paths
+from paceline.studies.load.network_checks import problems
 
 
 def study(name: str = "efficientnet-lite0", precision: str = "float32", **options: object) -> Study:

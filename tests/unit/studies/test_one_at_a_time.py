@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from paceline.records.settings import ModelSettings, RunSettings, TrainSettings
 from paceline.records.study import Point, Study, point_label
-from paceline.studies.expand import expand, num_variants, unchanging, variants
+from paceline.studies.expand.expand import expand, num_variants, unchanging, variants
 
 VALUES = {
     "train.epochs": st.integers(1, 50),

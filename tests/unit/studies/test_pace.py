@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 from study_help import loaded, result
 
-from paceline.launch.base import Progress
-from paceline.studies.estimates import Estimates
-from paceline.studies.expand import expand, schedule
-from paceline.studies.pace import Pace
+from paceline.launch.launcher import Progress
+from paceline.studies.execute.time_left import Pace
+from paceline.studies.expand.expand import expand, schedule
+from paceline.studies.folder.estimates import Estimates
 
 
 @pytest.fixture

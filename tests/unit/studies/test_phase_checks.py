@@ -8,7 +8,7 @@ import pytest
 
 from paceline.errors import StudyFileError
 from paceline.records.settings import FinetuneSettings
-from paceline.studies.load import load_study
+from paceline.studies.load.load import load_study
 
 SMALLEST = '[study]\nname = "s"\n[train]\nbatch_global = 8\nepochs = 1\n'
 

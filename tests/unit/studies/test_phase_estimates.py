@@ -6,7 +6,7 @@ import pytest
 
 from paceline.records.settings import DataSettings, FinetuneSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point
-from paceline.studies.estimates import Estimates
+from paceline.studies.folder.estimates import Estimates
 
 
 def expected_s(ranks: int = 1, finetune: int = 0, **train) -> float | None:

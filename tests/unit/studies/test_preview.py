@@ -6,12 +6,12 @@ from study_help import FakeLauncher, loaded
 
 from paceline.data import store
 from paceline.errors import RequestError
-from paceline.records.folder import RunFolder
 from paceline.records.settings import DataSettings
 from paceline.records.study import Point
-from paceline.studies.execute import execute
-from paceline.studies.load import load_study
-from paceline.studies.preview import preview
+from paceline.storage.folder import RunFolder
+from paceline.studies.execute.execute import execute
+from paceline.studies.execute.preview import preview
+from paceline.studies.load.load import load_study
 
 
 def test_a_preview_of_what_was_never_run_fetches_and_writes_nothing(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from paceline.app.study_loading import load
 from paceline.errors import StudyFileError
 from paceline.published.records import TIME
 from paceline.published.table_files import published_names, published_study
-from paceline.studies.expand import expand
-from paceline.studies.fits import beyond
-from paceline.studies.load import LoadedStudy, load_study, shipped_studies
+from paceline.studies.execute.fits import beyond
+from paceline.studies.expand.expand import expand
+from paceline.studies.load.load import LoadedStudy, load_study, shipped_studies
 
 NINE = {
     *("mnist-mpi", "mnist-batch-size", "fashion-sequential", "fashion-parameters", "flowers-sequential"),

@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 from study_help import FakeLauncher, loaded
 from torch import nn
 
-from paceline.records.choices import HIGHEST_LR, Choice
-from paceline.records.codec import from_plain, plain, read_record, write_record
-from paceline.records.rates import rule_factor
+from paceline.records.lr_rules import rule_factor
+from paceline.records.recipe_choice import HIGHEST_LR, Choice
 from paceline.records.run import Manifest
 from paceline.records.settings import DataSettings, FinetuneSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point
-from paceline.studies.compose import new_manifest
-from paceline.studies.expand import expand, schedule
-from paceline.studies.load import LoadedStudy, load_study
-from paceline.studies.preview import preview
-from paceline.studies.recipe import MAY_CHOOSE, followed, resolved
-from paceline.studies.toml_text import study_toml, toml_value
-from paceline.train.optim.lamb import Lamb
+from paceline.storage.codec import from_plain, plain, read_record, write_record
+from paceline.studies.execute.compose import new_manifest
+from paceline.studies.execute.preview import preview
+from paceline.studies.expand.expand import expand, schedule
+from paceline.studies.expand.recipe import MAY_CHOOSE, followed, resolved
+from paceline.studies.load.load import LoadedStudy, load_study
+from paceline.studies.load.toml_text import study_toml, toml_value
+from paceline.training.optim.lamb import Lamb
 
 SCALE = TrainSettings(recipe="scale", batch_global=2048, epochs=12)
 POINT = Point(

@@ -8,25 +8,25 @@ from pathlib import Path
 from study_help import FakeLauncher, loaded
 
 from paceline.errors import RankError
-from paceline.records.codec import read_record, write_record
-from paceline.records.folder import RunFolder
-from paceline.records.given import Clock, Complaint, Given, RollCall
+from paceline.records.allocation import Clock, Complaint, PreflightCheck, ProcessFacts
 from paceline.records.run import Machine, Manifest
-from paceline.records.spans import SpanWriter
-from paceline.studies.collect import collect, traces
-from paceline.studies.execute import execute
+from paceline.storage.codec import read_record, write_record
+from paceline.storage.folder import RunFolder
+from paceline.storage.span_stream import SpanWriter
+from paceline.studies.execute.execute import execute
+from paceline.studies.folder.collect import collect, traces
 
 
-def roll(*complaints: Complaint, refused: bool = False) -> RollCall:
-    ranks = tuple(Given(rank=rank, host="h", boot_id="b") for rank in range(2))
+def roll(*complaints: Complaint, refused: bool = False) -> PreflightCheck:
+    ranks = tuple(ProcessFacts(rank=rank, host="h", boot_id="b") for rank in range(2))
     clocks = tuple(Clock(rank=rank, offset_ns=0, error_ns=0, method="same") for rank in range(2))
-    return RollCall(refused=refused, ranks=ranks, complaints=complaints, clocks=clocks)
+    return PreflightCheck(refused=refused, ranks=ranks, complaints=complaints, clocks=clocks)
 
 
 class Calling(FakeLauncher):
     """Ranks that held a roll call, and then die or go on."""
 
-    def __init__(self, said: RollCall, *, dies: bool) -> None:
+    def __init__(self, said: PreflightCheck, *, dies: bool) -> None:
         super().__init__()
         self.said, self.dies = said, dies
 

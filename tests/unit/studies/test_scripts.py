@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from instant_script import STEPS, InstantScripts, SampleLess, StepLess, Uneven, written
-from paceline.app.results import Results, open_results
+from paceline.app.results_view import Results, open_results
 from paceline.errors import RequestError, StudyFileError
 from paceline.records.settings import DataSettings, ModelSettings, ScriptSettings, TrainSettings
 from paceline.records.study import Point, Study
-from paceline.report.settings import point_settings, study_settings
-from paceline.studies import scripts
-from paceline.studies.collect import collect
-from paceline.studies.events import DataReady
-from paceline.studies.execute import execute
-from paceline.studies.job import make_job
-from paceline.studies.load import load_script, load_study
-from paceline.studies.preview import preview
-from paceline.studies.toml_text import study_toml
+from paceline.reporting.wording.settings_list import point_settings, study_settings
+from paceline.studies.execute.events import DataReady
+from paceline.studies.execute.execute import execute
+from paceline.studies.execute.job import make_job
+from paceline.studies.execute.preview import preview
+from paceline.studies.folder.collect import collect
+from paceline.studies.load import scripts
+from paceline.studies.load.load import load_script, load_study
+from paceline.studies.load.toml_text import study_toml
 
 FILE = """
 [study]

@@ -8,8 +8,8 @@ import pytest
 
 from paceline.errors import StudyFileError
 from paceline.identity import config_folder
-from paceline.studies.load import load_study
-from paceline.studies.sites import site_file, site_names, site_tables, with_site
+from paceline.studies.load.load import load_study
+from paceline.studies.load.sites import site_file, site_names, site_tables, with_site
 
 STUDY = """
 [study]

@@ -9,9 +9,9 @@ import pytest
 
 from paceline.app.study_loading import load, study_folder
 from paceline.errors import StudyFileError
-from paceline.records.sizes import size_text
-from paceline.studies.load import load_study
-from paceline.studies.toml_text import study_toml
+from paceline.records.study_size import size_text
+from paceline.studies.load.load import load_study
+from paceline.studies.load.toml_text import study_toml
 
 TWO_SIZES = """
 [study]

@@ -8,9 +8,9 @@ import pytest
 
 from paceline.errors import StudyFileError
 from paceline.records.settings import TrainSettings, said
-from paceline.studies import load
-from paceline.studies.keys import KEYS
-from paceline.studies.load import load_study, shipped_studies
+from paceline.studies.load import load
+from paceline.studies.load.keys import KEYS
+from paceline.studies.load.load import load_study, shipped_studies
 
 OF_DESIGNS = ("design", "asks", "published", "fits", "size")
 OF_CLUSTERS = (

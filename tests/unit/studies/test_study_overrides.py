@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from paceline.errors import StudyFileError
-from paceline.studies.load import load_study
+from paceline.studies.load.load import load_study
 
 FILE = """
 [study]

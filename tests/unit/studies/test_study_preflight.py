@@ -5,10 +5,10 @@ import pytest
 from study_help import loaded
 
 from paceline.errors import ModelError
-from paceline.launch.base import Placement
-from paceline.studies.compose import new_manifest
-from paceline.studies.expand import expand, schedule
-from paceline.studies.preflight import Built, check_model
+from paceline.launch.launcher import Placement
+from paceline.studies.execute.compose import new_manifest
+from paceline.studies.execute.preflight import Built, check_model
+from paceline.studies.expand.expand import expand, schedule
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def check(tmp_path: Path):
 
 def test_a_model_that_fits_passes_and_is_told_all(check) -> None:
     check(
-        "import sys, os; from pathlib import Path; from paceline.records.codec import read_record\n"
+        "import sys, os; from pathlib import Path; from paceline.storage.codec import read_record\n"
         "from paceline.records.run import Manifest\n"
         "manifest = read_record(Path(sys.argv[1]), Manifest)\n"
         "assert manifest.study == 'tiny' and os.environ['OMP_NUM_THREADS'] == '1'\n"

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from paceline import catalog
 from paceline.records.settings import DataSettings, LaunchSettings, ModelSettings, RunSettings, TrainSettings
 from paceline.records.study import Study
-from paceline.studies.files import with_absolute_paths
-from paceline.studies.load import load_study
-from paceline.studies.toml_text import study_toml, toml_value
+from paceline.studies.load.files import with_absolute_paths
+from paceline.studies.load.load import load_study
+from paceline.studies.load.toml_text import study_toml, toml_value
 
 TEXT = st.text(max_size=40)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)

@@ -9,11 +9,11 @@ import pytest
 
 from paceline.errors import RequestError
 from paceline.records.lr_range import LrAdvice
-from paceline.records.rates import rule_factor
+from paceline.records.lr_rules import rule_factor
 from paceline.records.settings import AugmentSettings, ScriptSettings
-from paceline.studies.expand import expand
-from paceline.studies.load import LoadedStudy, load_study
-from paceline.studies.tune import changes_to, range_study
+from paceline.studies.execute.lr_range_study import changes_to, range_study
+from paceline.studies.expand.expand import expand
+from paceline.studies.load.load import LoadedStudy, load_study
 
 STUDY = """
 [study]

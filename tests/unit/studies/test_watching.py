@@ -15,17 +15,17 @@ import pytest
 from compared_studies import attached_run, timed_study
 from finished_study import STUDY, epoch, finished_study, write_curves
 from paceline.errors import FolderError
-from paceline.records.codec import read_record, write_record
-from paceline.records.folder import RunFolder, StudyFolder
-from paceline.records.pulse import PulseWriter
+from paceline.records.live_study import FAILED, FINISHED, KILLED, RUNNING, SILENT, STOPPED
 from paceline.records.run import Manifest, RankEnd
-from paceline.records.watch import FAILED, FINISHED, KILLED, RUNNING, SILENT, STOPPED
-from paceline.studies.bookkeeping import StudyPoints
-from paceline.studies.expand import schedule
-from paceline.studies.holder import Holder, this_process
-from paceline.studies.lock import StudyLock
-from paceline.studies.watched_folder import watcher
-from paceline.studies.watching import StudyWatcher
+from paceline.storage.codec import read_record, write_record
+from paceline.storage.folder import RunFolder, StudyFolder
+from paceline.storage.pulse import PulseWriter
+from paceline.studies.expand.expand import schedule
+from paceline.studies.folder.bookkeeping import StudyPoints
+from paceline.studies.folder.lock import StudyLock
+from paceline.studies.folder.lock_holder import Holder, this_process
+from paceline.studies.folder.watched_folder import watcher
+from paceline.studies.folder.watching import StudyWatcher
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ def test_damaged_and_half_written_files_are_left_out(folder: Path) -> None:
 
 
 def test_a_point_of_a_thousand_runs_is_read_in_pieces(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paceline.studies.watching._RESULTS_A_LOOK", 4)
+    monkeypatch.setattr("paceline.studies.folder.watching._RESULTS_A_LOOK", 4)
     view = StudyWatcher(folder)
     first, second = view.look(), view.look()
     assert (first.unread, second.unread) == (2, 0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point
-from paceline.train.optim.adascale import AdaScale, adascale_of, gain
+from paceline.training.optim.adascale import AdaScale, adascale_of, gain
 
 POSITIVE = st.floats(1e-6, 1e6)
 

@@ -15,8 +15,8 @@ from PIL import Image
 
 from paceline.errors import RequestError
 from paceline.records.settings import AugmentSettings
-from paceline.train.augment import Augmentation
-from paceline.train.draws import sample_keys, uniform
+from paceline.training.augment import Augmentation
+from paceline.training.draws import sample_keys, uniform
 
 ALL = AugmentSettings(crop=2, flip=True, shift=0.2, zoom=0.3, rotation=25.0, colour=0.4, cutout=3)
 SHAPES = [(8, 8, 1), (7, 10, 3), (11, 5, 2)]

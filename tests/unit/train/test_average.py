@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from paceline.train.optim.average import Average
+from paceline.training.optim.average import Average
 
 
 def test_the_average_is_the_weighted_mean_of_all_weights_so_far():

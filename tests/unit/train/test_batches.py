@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.records.settings import AugmentSettings
-from paceline.train.augment import Augmentation
-from paceline.train.batches import Batches, Samples, ShareBatches, share
+from paceline.training.augment import Augmentation
+from paceline.training.batches import Batches, Samples, ShareBatches, share
 
 
 @given(count=st.integers(0, 500), size=st.integers(1, 17))

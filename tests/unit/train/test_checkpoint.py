@@ -9,7 +9,7 @@ import torch
 
 from paceline.errors import StorageError
 from paceline.records.run import CachedFeatures
-from paceline.train import checkpoint
+from paceline.training import checkpoint
 
 TWO = {"data": 2}
 

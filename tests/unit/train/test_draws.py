@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.train.draws import sample_keys, uniform
+from paceline.training.draws import sample_keys, uniform
 
 MODULUS = 2**64
 GAMMA = 0x9E3779B97F4A7C15

@@ -12,18 +12,18 @@ from torch import nn
 
 from paceline.errors import DataError
 from paceline.probe.recorder import Recorder
-from paceline.records.folder import RunFolder
-from paceline.records.pulse import PulseWriter
+from paceline.records.rank_trace import SPAN_KINDS
 from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
-from paceline.records.spans import SpanWriter, read_spans
 from paceline.records.study import Point
-from paceline.records.trace import SPAN_KINDS
-from paceline.train import features
-from paceline.train.batches import Samples
-from paceline.train.evaluate import at_once
-from paceline.train.models.preprocessing import Preparation, Preprocessing
-from paceline.train.models.transfer import Transfer
-from paceline.train.parallel.base import Nobody
+from paceline.storage.folder import RunFolder
+from paceline.storage.pulse import PulseWriter
+from paceline.storage.span_stream import SpanWriter, read_spans
+from paceline.training import features
+from paceline.training.batches import Samples
+from paceline.training.evaluate import at_once
+from paceline.training.models.preprocessing import Preparation, Preprocessing
+from paceline.training.models.transfer import Transfer
+from paceline.training.parallel.strategy import Nobody
 
 POINT = Point(
     data=DataSettings(dataset="digits"),

@@ -10,10 +10,10 @@ import torch
 
 from paceline import catalog
 from paceline.errors import ModelError
-from paceline.train.models.build import build_model
-from paceline.train.models.keras_count import keras_count
-from paceline.train.models.keras_networks import KerasBase, _application, _keras, _preparation
-from paceline.train.models.transfer import Transfer
+from paceline.training.models.build_model import build_model
+from paceline.training.models.keras_count import keras_count
+from paceline.training.models.keras_networks import KerasBase, _application, _keras, _preparation
+from paceline.training.models.transfer import Transfer
 
 # Looked for, not imported: which backend it takes is decided when it is.
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("keras") is None, reason="Keras is not installed")

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from paceline.train.models.cnn import cnn_small
-from paceline.train.models.transfer import Transfer
-from paceline.train.optim.keras_start import start_as_keras
+from paceline.training.models.cnn import cnn_small
+from paceline.training.models.transfer import Transfer
+from paceline.training.optim.keras_start import start_as_keras
 
 
 def test_kernels_fill_the_range_of_glorot_and_biases_are_zero():

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from paceline.records.settings import TrainSettings
-from paceline.train import checkpoint
-from paceline.train.optim.build import build_optimizer
+from paceline.training import checkpoint
+from paceline.training.optim.build_optimizer import build_optimizer
 
 GRADIENTS = ([[0.5, -1.0], [2.0, 0.0]], [[-0.25, 0.5], [1.0, 3.0]], [[1.0, 1.0], [-1.0, 0.5]])
 START = [[3.0, 0.0], [0.0, 4.0]]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from paceline.train.models.layers import Dropout, Flatten, kept
+from paceline.training.models.layers import Dropout, Flatten, kept
 
 SHAPES = st.sampled_from([(), (1,), (5,), (3, 7), (2, 3, 4, 5), (4, 1, 1, 9), (2, 16, 3, 3), (0, 4)])
 

@@ -10,15 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.records.rates import rule_factor
+from paceline.records.lr_rules import rule_factor
 from paceline.records.settings import TrainSettings
-from paceline.train.optim.pace import Pace, planned_steps
+from paceline.training.optim.lr_schedule import LrSchedule, planned_steps
 
 PLAIN = TrainSettings(lr=0.1, batch_global=1024, lr_batch=256)
 
 
-def pace(settings: TrainSettings, *, batch: int = 1024, ranks: int = 4, per_epoch: int = 10, epochs: int = 10) -> Pace:
-    return Pace(settings, batch_global=batch, ranks=ranks, steps_per_epoch=per_epoch, total_steps=per_epoch * epochs)
+def pace(
+    settings: TrainSettings, *, batch: int = 1024, ranks: int = 4, per_epoch: int = 10, epochs: int = 10
+) -> LrSchedule:
+    return LrSchedule(
+        settings, batch_global=batch, ranks=ranks, steps_per_epoch=per_epoch, total_steps=per_epoch * epochs
+    )
 
 
 @pytest.mark.parametrize(("rule", "factor"), [("none", 1.0), ("linear", 4.0), ("sqrt", 2.0), ("adascale", 1.0)])
@@ -109,7 +113,7 @@ def settings(draw: st.DrawFn) -> TrainSettings:
 def test_epochs_and_not_steps_decide(train, ranks, few, many):
     """At the same part of an epoch the rate is the same, whatever the steps of an epoch."""
     first, second = (
-        Pace(train, batch_global=512, ranks=ranks, steps_per_epoch=steps, total_steps=10 * steps)
+        LrSchedule(train, batch_global=512, ranks=ranks, steps_per_epoch=steps, total_steps=10 * steps)
         for steps in (few, many)
     )
     for tenth in range(100):
@@ -120,7 +124,7 @@ def test_epochs_and_not_steps_decide(train, ranks, few, many):
 
 @given(settings(), st.integers(4, 200))
 def test_the_rate_is_continuous_but_for_steps_and_never_above_the_peak(train, per_epoch):
-    made = Pace(train, batch_global=512, ranks=1, steps_per_epoch=per_epoch, total_steps=10 * per_epoch)
+    made = LrSchedule(train, batch_global=512, ranks=1, steps_per_epoch=per_epoch, total_steps=10 * per_epoch)
     rates = [made.lr(step) for step in range(10 * per_epoch + 1)]
     assert all(0 <= rate <= made.peak * (1 + 1e-9) for rate in rates)
     if train.schedule != "step":
@@ -133,7 +137,7 @@ def test_the_rate_is_continuous_but_for_steps_and_never_above_the_peak(train, pe
 def test_a_warm_up_begins_at_the_rate_given_if_it_is_below_the_peak_where_it_ends(train, per_epoch):
     if train.schedule == "one-cycle":
         return
-    made = Pace(
+    made = LrSchedule(
         replace(train, schedule="constant"), batch_global=512, ranks=1, steps_per_epoch=per_epoch, total_steps=9
     )
     assert made.lr(0) == (min(train.lr, made.peak) if train.warmup_epochs else made.peak)

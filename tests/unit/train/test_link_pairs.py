@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.records.given import Given
-from paceline.train.links import MOST_OF_A_KIND, Pair, pairs
+from paceline.records.allocation import ProcessFacts
+from paceline.training.links import MOST_OF_A_KIND, Pair, pairs
 
 
-def ranks(*hosts: str) -> list[Given]:
-    return [Given(rank=rank, host=host) for rank, host in enumerate(hosts)]
+def ranks(*hosts: str) -> list[ProcessFacts]:
+    return [ProcessFacts(rank=rank, host=host) for rank, host in enumerate(hosts)]
 
 
 def test_inside_each_host_and_from_each_to_the_next() -> None:

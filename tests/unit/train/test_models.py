@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from paceline.errors import ModelError
-from paceline.train.models.build import build_model
-from paceline.train.models.summary import summary
+from paceline.training.models.build_model import build_model
+from paceline.training.models.summary import summary
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from paceline.analyze.learning.noise import noise_scale
-from paceline.train.batches import Batch
-from paceline.train.optim.gradient_noise import GradientNoise, Measured, noise_epoch
-from paceline.train.parallel.base import Nobody
+from paceline.training.batches import Batch
+from paceline.training.gradient_noise import GradientNoise, Measured, noise_epoch
+from paceline.training.parallel.strategy import Nobody
 
 SPREAD = np.array([2.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.2, 0.2, 0.1, 0.1])
 TRACE = float((SPREAD**2).sum())

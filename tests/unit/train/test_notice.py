@@ -7,8 +7,8 @@ import threading
 import pytest
 import torch
 
-from paceline.train.notice import EVERY_S, Notice
-from paceline.train.parallel.base import Nobody
+from paceline.training.parallel.strategy import Nobody
+from paceline.training.termination_notice import EVERY_S, TerminationNotice
 
 CPU = torch.device("cpu")
 
@@ -34,7 +34,7 @@ def decisions(size, tell, *, steps=200, start=0):
     """The step before which each rank leaves, where `tell` is called before every step; None where it does not."""
     now = [0.0] * size
     meeting, left = Meeting(size), [None] * size
-    notices = [Notice(possible=True, clock=lambda rank=rank: now[rank]) for rank in range(size)]
+    notices = [TerminationNotice(possible=True, clock=lambda rank=rank: now[rank]) for rank in range(size)]
 
     def train(rank):
         for step in range(start, start + steps):
@@ -85,7 +85,7 @@ def gaps(step_s, grace_s=60.0):
     """Times between two questions, once they have settled."""
     now = [0.0]
     peers = Counted(lambda: now[0])
-    notice = Notice(possible=True, grace_s=grace_s, clock=lambda: now[0])
+    notice = TerminationNotice(possible=True, grace_s=grace_s, clock=lambda: now[0])
     for step in range(int(max(8.0, 10 * step_s) / step_s)):
         notice.agreed(step, peers, rank=0, device=CPU)
         now[0] += step_s
@@ -107,7 +107,7 @@ def test_a_short_grace_is_asked_about_more_often():
 def test_a_first_step_that_was_too_fast_does_not_put_the_question_off_for_long():
     now = [0.0]
     peers = Counted(lambda: now[0])
-    notice = Notice(possible=True, clock=lambda: now[0])
+    notice = TerminationNotice(possible=True, clock=lambda: now[0])
     for step in range(20):
         notice.agreed(step, peers, rank=0, device=CPU)
         now[0] += 0.00001 if step == 0 else 1.0
@@ -115,7 +115,7 @@ def test_a_first_step_that_was_too_fast_does_not_put_the_question_off_for_long()
 
 
 def test_where_nobody_is_warned_nobody_asks():
-    peers, notice = Counted(lambda: 0.0), Notice()
+    peers, notice = Counted(lambda: 0.0), TerminationNotice()
     notice._note(signal.SIGUSR1, None)
     assert not any(notice.agreed(step, peers, rank=0, device=CPU) for step in range(100))
     assert peers.asked_at == []
@@ -126,7 +126,7 @@ def test_a_signal_that_came_before_the_rank_listened_is_heard():
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGUSR1, signal.SIGTERM))
     try:
         signal.raise_signal(signal.SIGUSR1)  # to this thread: others of the test process do not hold it back
-        notice = Notice(possible=True)
+        notice = TerminationNotice(possible=True)
         notice.listen()
         assert notice._told
         assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & {signal.SIGUSR1, signal.SIGTERM}

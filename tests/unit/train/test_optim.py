@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from paceline.records.settings import TrainSettings
-from paceline.train.optim.build import build_optimizer
+from paceline.training.optim.build_optimizer import build_optimizer
 
 GRADIENTS = ([0.5, -1.0, 2.0, 0.0], [-0.25, 0.5, 1.0, 3.0], [1.0, 1.0, -1.0, 0.5])
 RATES = [0.1, 0.01, 0.04]

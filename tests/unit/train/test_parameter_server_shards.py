@@ -10,9 +10,9 @@ from torch import nn
 
 from paceline.errors import ModelError
 from paceline.records.settings import TrainSettings
-from paceline.train.optim.build import build_optimizer
-from paceline.train.parallel.server import Shard
-from paceline.train.parallel.shards import Line, shards, slots
+from paceline.training.optim.build_optimizer import build_optimizer
+from paceline.training.parallel.server import Shard
+from paceline.training.parallel.shards import Line, shards, slots
 
 OPTIMIZERS = {
     "sgd": TrainSettings(optimizer="sgd", lr=0.1),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.train.parallel.staleness import Pacing
+from paceline.training.parallel.staleness import Pacing
 
 
 def test_ranks_walk_in_step_with_a_bound_of_0():

@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from paceline.records.settings import TrainSettings
-from paceline.train import loop
-from paceline.train.batches import Batch
-from paceline.train.objective import Objective
-from paceline.train.optim.parts import in_parts
+from paceline.training import loop
+from paceline.training.batches import Batch
+from paceline.training.objective import Objective
+from paceline.training.optim.parts import in_parts
 
 
 def batch(samples: int) -> Batch:

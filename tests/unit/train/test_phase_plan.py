@@ -10,8 +10,8 @@ from torch import nn
 from paceline.errors import ModelError
 from paceline.records.settings import DataSettings, FinetuneSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point
-from paceline.train.models.transfer import Transfer
-from paceline.train.phases import check, finetune_settings, kept_still, make_ready, planned, unfreeze
+from paceline.training.models.transfer import Transfer
+from paceline.training.phases import check, finetune_settings, kept_still, make_ready, planned, unfreeze
 
 POINT = Point(
     data=DataSettings(dataset="digits"),

@@ -10,9 +10,9 @@ from torch import nn
 from torch.nn import functional
 
 from paceline.records.settings import TrainSettings
-from paceline.train.models.cnn import cnn_small
-from paceline.train.models.transfer import Transfer, dense_head
-from paceline.train.precision import lay_out
+from paceline.training.models.cnn import cnn_small
+from paceline.training.models.transfer import Transfer, dense_head
+from paceline.training.precision import lay_out
 
 CPU = torch.device("cpu")
 

@@ -7,7 +7,7 @@ from paceline.errors import ModelError, RequestError
 from paceline.records.run import Manifest
 from paceline.records.settings import AugmentSettings, DataSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point
-from paceline.train.preflight import checked
+from paceline.training.model_check import checked
 
 
 @pytest.fixture(scope="module")

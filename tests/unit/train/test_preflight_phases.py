@@ -9,11 +9,11 @@ from paceline.errors import ModelError
 from paceline.records.run import Manifest
 from paceline.records.settings import DataSettings, FinetuneSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point
-from paceline.train.preflight import checked
+from paceline.training.model_check import checked
 
 GOOD = """
 from torch import nn
-from paceline.train.models.transfer import Transfer
+from paceline.training.models.transfer import Transfer
 def build(classes):
     base = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.Dropout(0.5))
     return Transfer(base, nn.Linear(144, classes))

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from paceline.errors import ModelError
-from paceline.train.models.preprocessing import Preparation, Preprocessing, chosen
+from paceline.training.models.preprocessing import Preparation, Preprocessing, chosen
 
 OWN = Preparation(size=224, resize=256, interpolation="bicubic", mean=(127.0,) * 3, std=(128.0,) * 3)
 

@@ -13,13 +13,13 @@ from paceline import catalog
 from paceline.data.sources import NoSourceError
 from paceline.data.weights_store import EFFICIENTNET_LITE0, weights_file
 from paceline.errors import ModelError
-from paceline.train.models import keras_resnet50, pretrained
-from paceline.train.models.build import build_model
-from paceline.train.models.efficientnet_lite import EfficientNetLite0, SameConv2d, renamed
-from paceline.train.models.keras_count import keras_count
-from paceline.train.models.summary import summary
-from paceline.train.models.transfer import Transfer
-from paceline.train.models.weights import read_weights
+from paceline.training.models import keras_resnet50, pretrained
+from paceline.training.models.build_model import build_model
+from paceline.training.models.efficientnet_lite import EfficientNetLite0, SameConv2d, renamed
+from paceline.training.models.keras_count import keras_count
+from paceline.training.models.summary import summary
+from paceline.training.models.transfer import Transfer
+from paceline.training.models.weights import read_weights
 
 SHAPE = (32, 32, 3)
 
@@ -141,7 +141,7 @@ def test_its_own_preprocessing_is_the_default_and_is_noted():
 
 
 def test_torchvision_prepares_as_its_own_transforms_do():
-    from paceline.train.models.torchvision_import import torchvision_models
+    from paceline.training.models.torchvision_import import torchvision_models
 
     official = torchvision_models().get_model_weights("mobilenet_v3_small").DEFAULT.transforms()
     pixels = torch.randint(60, 190, (2, 3, 40, 52), dtype=torch.uint8)

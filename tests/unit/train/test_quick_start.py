@@ -15,8 +15,8 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from paceline import catalog
 from paceline.records.settings import TrainSettings
-from paceline.train.optim.build import build_optimizer
-from paceline.train.parallel.ddp import NeverCompiled
+from paceline.training.optim.build_optimizer import build_optimizer
+from paceline.training.parallel.ddp import NeverCompiled
 
 dist.init_process_group("gloo")
 torch.manual_seed(1)

@@ -9,8 +9,8 @@ import torch
 from light_launch import point
 from paceline.data.store import prepare
 from paceline.records.settings import AugmentSettings, DataSettings
-from paceline.train.batches import Samples
-from paceline.train.reading import hold, make_batches, read_bytes, share_of
+from paceline.training.batches import Samples
+from paceline.training.reading import hold, make_batches, read_bytes, share_of
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from paceline.analyze.learning.lr_range import Measured, lr_advice
+from paceline.analyze.learning.lr_advice import Measured, lr_advice
 from paceline.records.settings import TrainSettings
-from paceline.train.lr_range import RANGE, Rising, Watch
+from paceline.training.lr_range_test import RANGE, Rising, Watch
 
 
 def rising(first: float, last: float, steps: int) -> Rising:

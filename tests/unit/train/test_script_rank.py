@@ -13,12 +13,12 @@ import torch.distributed as dist
 from light_launch import manifest, point
 from paceline.errors import RunError
 from paceline.identity import Identity, script_environment
-from paceline.records.folder import RunFolder
 from paceline.records.run import STOPPED, ScriptFigures
-from paceline.records.script import ScriptOutcome
+from paceline.records.script_outcome import ScriptOutcome
 from paceline.records.settings import ScriptSettings
-from paceline.train import script
-from paceline.train.script import ScriptRank
+from paceline.storage.folder import RunFolder
+from paceline.training import script_session
+from paceline.training.script_session import ScriptRank
 
 ALONE = Identity(
     rank=0,
@@ -69,7 +69,7 @@ def test_a_script_that_ended_well_is_done_with_its_timed_steps(tmp_path: Path) -
     assert (report.status, report.error, report.steps) == ("done", None, 11)
     assert report.script == ScriptFigures(samples=80, timed_s=2.5, found=("DDP",), notes=("A note.",))
     assert (report.device, report.backend) == ("cpu", "gloo")
-    assert script._exit_code(OUTCOME) == 0
+    assert script_session._exit_code(OUTCOME) == 0
 
 
 def test_without_a_second_step_nothing_is_timed(tmp_path: Path) -> None:
@@ -100,24 +100,24 @@ def test_without_a_second_step_nothing_is_timed(tmp_path: Path) -> None:
 def test_how_a_script_failed_is_told(tmp_path: Path, how: dict, error: str, kind: str, code: int) -> None:
     report = rank(tmp_path)._ended(failed(**how))
     assert (report.status, report.error, report.error_kind) == ("failed", error, kind)
-    assert script._exit_code(failed(**how)) == code
+    assert script_session._exit_code(failed(**how)) == code
 
 
 def test_a_script_that_was_changed_meanwhile_is_not_run(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     with pytest.raises(RunError, match="cannot be read on this host"):
-        script._check_unchanged(path, "")
+        script_session._check_unchanged(path, "")
     path.write_text("print(1)\n")
     with pytest.raises(RunError, match="was changed since this run was planned"):
-        script._check_unchanged(path, "0" * 64)
+        script_session._check_unchanged(path, "0" * 64)
 
 
 def test_a_warned_script_is_not_killed_by_the_warning() -> None:
     before = signal.getsignal(signal.SIGUSR1)
-    signal.pthread_sigmask(signal.SIG_BLOCK, script.SIGNALS)  # as the wrapper of a scheduler's job leaves them
+    signal.pthread_sigmask(signal.SIG_BLOCK, script_session.SIGNALS)  # as the wrapper of a scheduler's job leaves them
     try:
-        script._hear_warnings()
-        assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & set(script.SIGNALS)
+        script_session._hear_warnings()
+        assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & set(script_session.SIGNALS)
         signal.raise_signal(signal.SIGUSR1)
     finally:
         signal.signal(signal.SIGUSR1, before)
@@ -140,11 +140,11 @@ def test_the_environment_is_torchruns_on_every_host() -> None:
 def test_rank_0_keeps_the_store_until_every_rank_is_done() -> None:
     store, size = dist.HashStore(), 3
     ranks = [replace(ALONE, rank=number, size=size) for number in range(size)]
-    first = threading.Thread(target=script._wait_for_the_others, args=(store, ranks[0]), daemon=True)
+    first = threading.Thread(target=script_session._wait_for_the_others, args=(store, ranks[0]), daemon=True)
     first.start()
-    script._wait_for_the_others(store, ranks[2])  # the others go when they are done
-    first.join(4 * script._LOOK_S)
+    script_session._wait_for_the_others(store, ranks[2])  # the others go when they are done
+    first.join(4 * script_session._LOOK_S)
     assert first.is_alive()
-    script._wait_for_the_others(store, ranks[1])
+    script_session._wait_for_the_others(store, ranks[1])
     first.join(20)
     assert not first.is_alive()

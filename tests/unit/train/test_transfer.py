@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from paceline.errors import ModelError
-from paceline.train.models.transfer import Transfer, dense_head
+from paceline.training.models.transfer import Transfer, dense_head
 
 
 def small_base() -> nn.Module:

@@ -13,8 +13,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from paceline.errors import ModelError
-from paceline.train.models.weights import fit_weights, read_weights, tensors_sha256
-from paceline.train.session import weights_sha256
+from paceline.training.models.weights import fit_weights, read_weights, tensors_sha256
+from paceline.training.session import weights_sha256
 
 
 def net(width: int = 4) -> nn.Sequential:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from paceline.analyze.learning.students_t import quantile
-from paceline.analyze.study.stats import CONFIDENCE, FEWEST_FOR_INTERVAL
+from paceline.analyze.stats.intervals import CONFIDENCE, FEWEST_FOR_INTERVAL
+from paceline.analyze.stats.students_t import quantile
 from paceline.records.learning import Band
 from paceline.records.run import RunResult
 

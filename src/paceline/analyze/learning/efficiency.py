@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from paceline.analyze.study.compare import ratio
+from paceline.analyze.points.speedups import ratio
 from paceline.records.results import Interval
 
 ByRun = Mapping[int, float]

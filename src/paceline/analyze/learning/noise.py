@@ -1,6 +1,6 @@
 """The gradient noise scale of a point, and what it says about its batch.
 
-Of the mean gradient of a batch of B samples, a part is noise. Measured in an epoch (train/optim/gradient_noise.py):
+Of the mean gradient of a batch of B samples, a part is noise. Measured in an epoch (training/gradient_noise.py):
 
     share s = S / (S + B · G)        S the mean of the measured tr(Σ), G that of |G|²
     noise scale = S / G = B · s / (1 - s)
@@ -25,8 +25,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paceline.analyze.learning.students_t import quantile
-from paceline.analyze.study.stats import CONFIDENCE, FEWEST_FOR_INTERVAL
+from paceline.analyze.stats.intervals import CONFIDENCE, FEWEST_FOR_INTERVAL
+from paceline.analyze.stats.students_t import quantile
 from paceline.records.learning import NoiseScale
 from paceline.records.run import NoiseEpoch, RunResult
 

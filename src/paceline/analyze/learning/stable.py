@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paceline.analyze.learning.students_t import quantile
+from paceline.analyze.stats.students_t import quantile
 from paceline.records.learning import Stable
 from paceline.units import counted
 

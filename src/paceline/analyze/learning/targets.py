@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from paceline.analyze.study.stats import median_interval
+from paceline.analyze.stats.intervals import median_interval
 from paceline.records.learning import Target
 from paceline.records.results import Interval
 from paceline.records.run import Epoch, RunResult

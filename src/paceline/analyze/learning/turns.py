@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from paceline.analyze.learning.stable import FEWEST_EPOCHS, noise
-from paceline.analyze.learning.students_t import quantile
+from paceline.analyze.stats.students_t import quantile
 from paceline.records.learning import Turn
 
 LEVEL = 0.01

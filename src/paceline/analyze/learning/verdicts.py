@@ -21,13 +21,13 @@ from dataclasses import asdict, dataclass, replace
 from paceline.analyze.learning import targets
 from paceline.analyze.learning.curves import bands, curve_array
 from paceline.analyze.learning.efficiency import ByRun, effective_speedup, statistical_efficiency
-from paceline.analyze.learning.equivalence import check, corrected
 from paceline.analyze.learning.faults import run_faults, that_learned
 from paceline.analyze.learning.noise import noise_scale
 from paceline.analyze.learning.stable import stable
 from paceline.analyze.learning.turns import turn
-from paceline.analyze.study.series import unchosen
-from paceline.records.learning import AccuracyCheck, Learning, Lesson
+from paceline.analyze.points.series import unchosen
+from paceline.analyze.stats.equivalence import check, corrected
+from paceline.records.learning import AccuracyCheck, Learning, LearningSummary
 from paceline.records.results import PointResult
 from paceline.records.run import RunResult
 from paceline.records.study import Point
@@ -47,7 +47,7 @@ class Asked:
 
 def learned(
     rows: Sequence[PointResult], runs: Runs, throughputs: Mapping[str, ByRun], asked: Asked
-) -> tuple[tuple[PointResult, ...], Lesson]:
+) -> tuple[tuple[PointResult, ...], LearningSummary]:
     """The rows with what they show about learning, and what the study as a whole does.
 
     `throughputs` are samples per second by point and run. A script's curves are not known: its rows stay as they are.
@@ -64,8 +64,8 @@ def learned(
             row = replace(row, learning=_against(replace(own, faults=faults[row.point_id]), row, throughputs, samples))
         found.append(row)
     if wanted is None:
-        return tuple(found), Lesson(checks=_checks(rows, known, asked.margin))
-    lesson = Lesson(
+        return tuple(found), LearningSummary(checks=_checks(rows, known, asked.margin))
+    lesson = LearningSummary(
         target=wanted,
         rule=targets.GIVEN if asked.target is not None else targets.CHOSEN,
         first=_least(found, lambda row: _target_figure(row, "time_s")),

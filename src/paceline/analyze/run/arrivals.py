@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from paceline.analyze.run.messages import UNKNOWN, Messages
-from paceline.analyze.run.timeline import TRANSFER, WAIT, TimeLine
-from paceline.records.anatomy import Arrivals
-from paceline.records.trace import LEDGER_KINDS, RankTrace
+from paceline.analyze.run.run_timeline import TRANSFER, WAIT, TimeLine
+from paceline.records.rank_trace import LEDGER_KINDS, RankTrace
+from paceline.records.trace_summary import Arrivals
 from paceline.units import seconds
 
 _OWN_KINDS = np.array([code for code in range(len(LEDGER_KINDS)) if code not in (WAIT, TRANSFER)])

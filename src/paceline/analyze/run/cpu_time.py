@@ -7,7 +7,7 @@
 
 So user time exceeds real time where threads or ranks run at once, and falls short of it where they are blocked.
 
-Communication that is exposed (analyze/run/timeline.py) can be waited for in two ways: blocked, which costs no CPU
+Communication that is exposed (analyze/run/run_timeline.py) can be waited for in two ways: blocked, which costs no CPU
 time, or on a core, spinning or copying. Between two samples a main thread is off its core for a known time; what is
 exposed beyond that was on one:
 
@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from paceline.analyze.run.cpu_sentence import sentence
-from paceline.analyze.run.timeline import TimeLine
+from paceline.analyze.run.run_timeline import TimeLine
 from paceline.records.counters import CpuTime, CpuTimes, HostEnergy, RankCounters
 from paceline.units import seconds
 

@@ -19,9 +19,9 @@ import numpy as np
 
 from paceline.analyze.run.arrivals import sums_until
 from paceline.analyze.run.messages import UNKNOWN, Messages
-from paceline.analyze.run.timeline import WAIT, TimeLine
-from paceline.records.anatomy import PathPart
-from paceline.records.trace import LEDGER_KINDS
+from paceline.analyze.run.run_timeline import WAIT, TimeLine
+from paceline.records.rank_trace import LEDGER_KINDS
+from paceline.records.trace_summary import PathPart
 
 _OTHER = LEDGER_KINDS.index("other")
 

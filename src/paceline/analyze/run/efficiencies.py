@@ -22,8 +22,8 @@ import numpy as np
 
 from paceline.analyze.run.messages import Messages
 from paceline.analyze.run.replay import replayed_ns
-from paceline.analyze.run.timeline import TimeLine
-from paceline.records.anatomy import Efficiencies
+from paceline.analyze.run.run_timeline import TimeLine
+from paceline.records.trace_summary import Efficiencies
 
 FACTORS = ("computation_scaling", "load_balance", "serialisation", "transfer")
 

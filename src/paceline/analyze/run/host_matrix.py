@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paceline.records.anatomy import Exchange
+from paceline.records.trace_summary import Exchange
 
 
 def between_hosts(matrix: Sequence[Exchange], hosts: Sequence[str]) -> tuple[tuple[str, ...], tuple[Exchange, ...]]:

@@ -1,6 +1,6 @@
 """The ledger: every nanosecond of a rank's window charged to exactly one kind.
 
-A ledger is its rank's time line (analyze/run/timeline.py) summed by kind, so it sums to the window, nothing is counted
+A ledger is its rank's timeline (analyze/run/run_timeline.py) summed by kind. It sums to the window, nothing is counted
 twice, and communication that is hidden behind computation is not charged. Where a rank's exposed time cannot be
 divided, its comm-wait and comm-transfer are None and the time counts as `other`. A single rank without a server
 communicates with nobody: both are 0.
@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from paceline.analyze.run.messages import Messages, messages, served
-from paceline.analyze.run.timeline import COMM_KINDS, TimeLine, time_line
-from paceline.records.anatomy import RunTrace
-from paceline.records.trace import LEDGER_KINDS, RankTrace
+from paceline.analyze.run.run_timeline import COMM_KINDS, TimeLine, time_line
+from paceline.records.rank_trace import LEDGER_KINDS, RankTrace
+from paceline.records.trace_summary import RunTrace
 from paceline.units import seconds
 
 

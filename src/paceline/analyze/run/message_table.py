@@ -24,9 +24,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from paceline.analyze.run.messages import TOGETHER, UNKNOWN, Messages
-from paceline.analyze.run.timeline import TimeLine
-from paceline.records.anatomy import Lateness, MessageKind
-from paceline.records.trace import RankTrace, Words
+from paceline.analyze.run.run_timeline import TimeLine
+from paceline.records.rank_trace import RankTrace, Words
+from paceline.records.trace_summary import Lateness, MessageKind
 from paceline.units import seconds
 
 Convention = Callable[[int, int], tuple[int, float]]

@@ -13,7 +13,7 @@ A rank is told of a completion at or after it, never before. Of an operation tha
 (`TOGETHER`) the earliest stamp is therefore the best of them, and how much later the others are is how late a
 completion was seen. Of the rest each rank has its own.
 
-Assumes: one time line for all traces (records/run_trace.py).
+Assumes: one time line for all traces (storage/run_trace.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paceline.records.trace import SPAN_KINDS, RankTrace
+from paceline.records.rank_trace import SPAN_KINDS, RankTrace
 
 COLLECTIVE = SPAN_KINDS.index("collective")
 UNKNOWN = np.iinfo(np.int64).max

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paceline.records.pulse import Pulse
+from paceline.records.rank_pulse import Pulse
 
 _REMEMBERED_S = 15.0
 """Readings that a rate is made of: long enough for slow steps, short enough to follow a change."""

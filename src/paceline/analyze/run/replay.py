@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from paceline.analyze.run.messages import Messages
-from paceline.analyze.run.timeline import TimeLine
+from paceline.analyze.run.run_timeline import TimeLine
 
 
 def replayed_ns(lines: Sequence[TimeLine], found: Sequence[Messages], window: tuple[int, int]) -> int:

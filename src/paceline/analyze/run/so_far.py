@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from paceline.analyze.run.ledger import ledger_ns, time_lines
-from paceline.analyze.run.timeline import COMM_KINDS
-from paceline.records.spans import joined, without
-from paceline.records.trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
+from paceline.analyze.run.run_timeline import COMM_KINDS
+from paceline.records.rank_trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
+from paceline.records.trace_rows import joined, without
 from paceline.units import seconds
 
 _STEP, _GROUP = SPAN_KINDS.index("step"), SPAN_KINDS.index("group")

@@ -2,8 +2,8 @@
 
 A finding is made by a function from what was measured; None where the data do not show it. A new one is a function
 here, a line in FINDINGS, whose order is the order in which they are shown, and its sentences in
-`report/wording/findings.py`. Findings from the allocation check are in `findings_given.py`, those about learning in
-`findings_learning.py`, those about gradient noise in `findings_noise.py`. Those of other packages come last.
+`reporting/wording/finding_words.py`. Findings of the allocation check, about learning and about gradient noise have
+modules of their own. Those of other packages come last.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sized
 
-from paceline.analyze.study.findings_given import asked_for_against_given, emulated_hosts
-from paceline.analyze.study.findings_learning import accuracy_falls, dead_network, diverged, overfitting
-from paceline.analyze.study.findings_noise import batch_beyond_noise, schedule_unfinished
+from paceline.analyze.stats.intervals import FEWEST_FOR_INTERVAL
+from paceline.analyze.study.allocation_findings import asked_for_against_given, emulated_hosts
+from paceline.analyze.study.learning_findings import accuracy_falls, dead_network, diverged, overfitting
 from paceline.analyze.study.measured import Measured
-from paceline.analyze.study.stats import FEWEST_FOR_INTERVAL
+from paceline.analyze.study.noise_findings import batch_beyond_noise, schedule_unfinished
 from paceline.errors import RequestError
 from paceline.records.finding import Finding, outside_findings
 from paceline.records.results import PointResult

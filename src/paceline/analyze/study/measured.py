@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from paceline.records.finding import Note
-from paceline.records.learning import Lesson
+from paceline.records.learning import LearningSummary
 from paceline.records.results import PointResult
 from paceline.records.run import Epoch, Machine, RunResult
 
@@ -27,7 +27,7 @@ class Measured:
     expected_runs: int
     gaps: Mapping[str, Note]
     """What is missing from the ledger of a point."""
-    lesson: Lesson = Lesson()
+    lesson: LearningSummary = LearningSummary()
     one_at_a_time: bool = False
     """Whether every point has one setting of its own: what that does is in a table then."""
 

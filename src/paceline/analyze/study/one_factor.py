@@ -20,10 +20,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from paceline.analyze.changes.two_samples import holm
-from paceline.analyze.learning.equivalence import LEVEL, paired
 from paceline.analyze.learning.faults import that_learned
-from paceline.analyze.study.stats import FEWEST_FOR_INTERVAL, ratio_interval, scaled
+from paceline.analyze.stats.equivalence import LEVEL, paired
+from paceline.analyze.stats.intervals import FEWEST_FOR_INTERVAL, ratio_interval, scaled
+from paceline.analyze.stats.two_samples import holm
 from paceline.records.results import Effect, Interval, Percent
 from paceline.records.run import RunResult
 from paceline.records.study import Point, Study, factor_value

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paceline.records.picture import PICTURE_KINDS
+from paceline.records.run_picture import PICTURE_KINDS
 
 _NONE = PICTURE_KINDS.index("none")
 _KINDS = len(PICTURE_KINDS)

@@ -16,10 +16,10 @@ from __future__ import annotations
 import numpy as np
 
 from paceline.analyze.run.messages import UNKNOWN, Messages, messages, served
-from paceline.analyze.run.timeline import TimeLine, time_line
+from paceline.analyze.run.run_timeline import TimeLine, time_line
 from paceline.analyze.views.tracks import host_of, message_numbers
-from paceline.records.anatomy import RunTrace
-from paceline.records.trace import RankTrace, Words
+from paceline.records.rank_trace import RankTrace, Words
+from paceline.records.trace_summary import RunTrace
 from paceline.records.track import RankGraph
 
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from paceline.analyze.run.messages import UNKNOWN, Messages
-from paceline.analyze.run.timeline import TRANSFER, WAIT
-from paceline.records.picture import PICTURE_KINDS, MessageLabel
-from paceline.records.trace import RankTrace
+from paceline.analyze.run.run_timeline import TRANSFER, WAIT
+from paceline.records.rank_trace import RankTrace
+from paceline.records.run_picture import PICTURE_KINDS, MessageLabel
 
 _MOST_ROWS = 3
 _MESSAGE, _NONE = PICTURE_KINDS.index("message"), PICTURE_KINDS.index("none")

@@ -11,12 +11,12 @@ import numpy as np
 
 from paceline.analyze.run.ledger import rank_line
 from paceline.analyze.run.messages import UNKNOWN, Messages, messages
-from paceline.analyze.run.timeline import TimeLine
+from paceline.analyze.run.run_timeline import TimeLine
 from paceline.analyze.views.bundles import Parts, bundled
 from paceline.analyze.views.message_rows import Sent, Strip, message_rows
-from paceline.records.anatomy import RunTrace
-from paceline.records.picture import NOT_SEEN, PICTURE_KINDS, Lane, Picture
-from paceline.records.trace import SPAN_KINDS, RankTrace
+from paceline.records.rank_trace import SPAN_KINDS, RankTrace
+from paceline.records.run_picture import NOT_SEEN, PICTURE_KINDS, Lane, Picture
+from paceline.records.trace_summary import RunTrace
 
 MOST_PARTS = 100_000
 """Of a picture: they take 1.7 MB of a page, and a browser draws them between two frames."""

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from paceline.analyze.run.messages import COLLECTIVE, SENDING, UNKNOWN, Messages, messages
-from paceline.records.anatomy import RunTrace
-from paceline.records.trace import RankTrace, Words
+from paceline.records.rank_trace import RankTrace, Words
+from paceline.records.trace_summary import RunTrace
 from paceline.records.track import FLOW_BETWEEN, FLOW_FIRST, FLOW_LAST, Track
 
 

@@ -23,10 +23,10 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, 
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from paceline.probe.hooks.models import Models
+from paceline.probe.hooks.model_hooks import Models
 from paceline.probe.hooks.observer import ObservedSpan, Observer, with_span
 from paceline.probe.hooks.patches import Patches
-from paceline.probe.hooks.steps import Steps
+from paceline.probe.hooks.step_hooks import Steps
 from paceline.units import counted
 
 

@@ -9,14 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from paceline.published.answers.evidence import (
-    Evidence,
-    Verdict,
-    accuracy_text,
-    few_repeats,
-    left_out_text,
-    open_still,
-)
+from paceline.published.answers.evidence import Evidence, Verdict, accuracy_text, few_repeats, left_out_text, open_still
 from paceline.records.learning import AccuracyCheck
 from paceline.records.results import Effect, PointResult
 

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 from paceline.analyze.learning.stable import FEWEST_EPOCHS
-from paceline.analyze.learning.students_t import quantile
-from paceline.analyze.study.stats import CONFIDENCE, spread
+from paceline.analyze.stats.intervals import CONFIDENCE, spread
+from paceline.analyze.stats.students_t import quantile
 from paceline.published.answers.evidence import Evidence, Verdict, few_repeats, open_still, shared_cores, span_text
 from paceline.records.learning import Learning, Stable
 from paceline.records.results import Interval, PointResult, Spread

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from paceline.analyze.learning.faults import num_left_out
-from paceline.analyze.study.stats import FEWEST_FOR_INTERVAL, coverage, median_interval
+from paceline.analyze.stats.intervals import FEWEST_FOR_INTERVAL, coverage, median_interval
 from paceline.published.records import Contradiction
 from paceline.records.counters import CpuTimes
 from paceline.records.learning import AccuracyCheck

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from paceline.analyze.study.stats import FEWEST_FOR_INTERVAL
+from paceline.analyze.stats.intervals import FEWEST_FOR_INTERVAL
 from paceline.published.answers.evidence import Evidence, Verdict, accuracy_text, few_repeats, open_still
 from paceline.published.matching.row_points import setting
 from paceline.records.results import PointResult
@@ -98,7 +98,7 @@ def fine_tune_worse(evidence: Evidence) -> Verdict:
     gains = [(point, phase.gain) for point in evidence.points for phase in point.phases if phase.gain is not None]
     if not gains:
         return open_still("No run has a phase of fine-tuning. paceline study fine-tuning has one.")
-    # As report/phase_tables.py chooses it: the most repeats, the fewest ranks among equals.
+    # As reporting/tables/phase_tables.py chooses it: the most repeats, the fewest ranks among equals.
     point, gain = max(gains, key=lambda pair: pair[1].n)
     named = f" with {point.label}" if len(gains) > 1 else ""
     figure = f"{gain.mean * 100:+.2f} points"

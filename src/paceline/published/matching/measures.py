@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from paceline.analyze.learning.stable import COVERAGE as STABLE_COVERAGE
-from paceline.analyze.study.stats import median_interval, ratio_interval, scaled, spread
+from paceline.analyze.stats.intervals import median_interval, ratio_interval, scaled, spread
 from paceline.published.matching.row_points import setting
 from paceline.published.matching.updates import MEASURE as UPDATE
 from paceline.published.records import OurCell

@@ -18,13 +18,13 @@ import numpy as np
 
 from paceline.analyze.run.ledger import rank_line
 from paceline.analyze.run.messages import Messages, messages
-from paceline.analyze.study.stats import median_interval
+from paceline.analyze.stats.intervals import median_interval
 from paceline.errors import PacelineError
 from paceline.published.records import PublishedStudy
-from paceline.records.anatomy import RunTrace
+from paceline.records.rank_trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
 from paceline.records.results import Interval
 from paceline.records.run import RunResult
-from paceline.records.trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
+from paceline.records.trace_summary import RunTrace
 from paceline.units import seconds
 
 MEASURE = "update_s"

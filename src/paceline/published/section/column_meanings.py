@@ -7,7 +7,7 @@ means is therefore found by its measure, and what says which row it is by its he
 from __future__ import annotations
 
 from paceline.published.records import PublishedColumn, PublishedTable
-from paceline.report.facts import Fact
+from paceline.reporting.wording.facts import Fact
 from paceline.units import counted
 
 _KEYS = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from paceline.report.added_section import AddedSection
-from paceline.report.cells import NONE, Cell
-from paceline.report.markup import fragment
+from paceline.reporting.added_section import AddedSection
+from paceline.reporting.cells import NONE, Cell
+from paceline.reporting.html.markup import fragment
 
 HERE = "here"
 _HOME = "paceline.published"

@@ -25,12 +25,12 @@ from paceline.published.section.published_html import HERE, answers_html, disagr
 from paceline.published.section.published_rows import published_object
 from paceline.published.section.row_notes import Notes, further_epochs, notes_of
 from paceline.records.results import StudyResults
-from paceline.report.added_section import AddedSection, ShownAnswer
-from paceline.report.cells import NONE, Cell, Form
-from paceline.report.facts import Fact
-from paceline.report.phrases import listed
-from paceline.report.steps import Step
-from paceline.report.tables import Table
+from paceline.reporting.added_section import AddedSection, ShownAnswer
+from paceline.reporting.cells import NONE, Cell, Form
+from paceline.reporting.tables.point_tables import Table
+from paceline.reporting.wording.facts import Fact
+from paceline.reporting.wording.next_commands import Step
+from paceline.reporting.wording.phrases import listed
 from paceline.units import count_text, counted, interval_text, number_text
 
 _HTML = {"beside": tables_html, "disagree": disagreements_html, "asked": answers_html}

@@ -18,9 +18,9 @@ from test_paper_text import MARKUP, of, weak
 
 import report_samples
 import series_samples
-from paceline.report.paper.content import Plot
-from paceline.report.paper.drawing import KINDS, drawn
-from paceline.report.paper.style import MARKS
+from paceline.reporting.paper.content import Plot
+from paceline.reporting.paper.drawing import KINDS, drawn
+from paceline.reporting.paper.style import MARKS
 
 TESTS = Path(__file__).parents[3]
 

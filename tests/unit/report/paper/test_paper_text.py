@@ -14,16 +14,16 @@ from tex_reader import read
 import published_samples
 import report_samples
 import series_samples
-from paceline.analyze.study.step_time import step_times
+from paceline.analyze.points.step_time import step_times
 from paceline.records.results import NotRun, StudyResults
-from paceline.report.cells import Cell, Form
-from paceline.report.model import report_model
-from paceline.report.paper import tex
-from paceline.report.paper.content import Paper, paper
-from paceline.report.paper.csv_tables import table_csv
-from paceline.report.paper.markdown import markdown, table_text
-from paceline.report.paper.tex_text import escaped
-from paceline.report.tables import FAIRNESS_MARKS, Table
+from paceline.reporting.cells import Cell, Form
+from paceline.reporting.model import report_model
+from paceline.reporting.paper import tex
+from paceline.reporting.paper.content import Paper, paper
+from paceline.reporting.paper.csv_tables import table_csv
+from paceline.reporting.paper.markdown import markdown, table_text
+from paceline.reporting.paper.tex_text import escaped
+from paceline.reporting.tables.point_tables import FAIRNESS_MARKS, Table
 
 MARKUP = (
     *report_samples.HOSTILE,

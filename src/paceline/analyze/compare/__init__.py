@@ -1,0 +1,1 @@
+"""Two studies or runs side by side: matched points, changes, caveats."""

@@ -1,0 +1,224 @@
+"""What changed from A to B at one pair of points: whether it is real, and which kinds of the ledger it came from.
+
+    time      median over runs, or over blocks of steps of a single run; B over A, with a rank test (two_samples.py)
+    real      the test says so, corrected by Holm for all pairs that are compared, and the ratio's interval leaves out 1
+    parts     of the run, or block, whose time is the median: its ledger in B less that in A
+
+The ledger of the median run sums to the median time, so the parts sum to the difference of the two medians; each has
+its own interval over all runs. (Of an even number the two in the middle are averaged, as the median does.)
+
+Accuracies, efficiencies and bandwidths are tested alike, each family of them corrected by itself.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from paceline.analyze.compare.caveats import size_caveat
+from paceline.analyze.compare.message_changes import message_changes
+from paceline.analyze.compare.spent import Cost, Spent, undivided
+from paceline.analyze.run.run_timeline import COMM_KINDS
+from paceline.analyze.stats.two_samples import LEVEL, corrected, difference, known_versus, smallest_seen, versus
+from paceline.records.changes import Change, Part, Versus
+from paceline.records.rank_trace import LEDGER_KINDS
+
+RUNS, STEPS = "runs", "steps"
+FACTORS = {
+    "global": "global_",
+    "load_balance": "load_balance",
+    "serialisation": "serialisation",
+    "transfer": "transfer",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two points, or two runs, that are compared."""
+
+    label: str
+    a: str
+    b: str
+    over: str
+    """runs or steps: what scatters."""
+    a_runs: tuple[Spent, ...]
+    b_runs: tuple[Spent, ...]
+    notes: tuple[str, ...] = ()
+    """What is known of it beforehand, a sentence each."""
+    letter: str = "B"
+    """Of the second side: C, D and so on are compared with A, too."""
+
+
+def changes(pairs: Sequence[Pair]) -> tuple[tuple[Change, ...], tuple[str, ...]]:
+    """What changed at every pair that has times on both sides, and a sentence for each that has not."""
+    (found,) = changes_of_sides([pairs])
+    return found
+
+
+def changes_of_sides(sides: Sequence[Sequence[Pair]]) -> list[tuple[tuple[Change, ...], tuple[str, ...]]]:
+    """The same for every side that is compared with A: corrected for all that are tested, of whatever side."""
+    found = iter(_tested([pair for pairs in sides for pair in pairs if _is_timed(pair)]))
+    return [
+        (
+            tuple(next(found) for pair in pairs if _is_timed(pair)),
+            tuple(_untimed(pair) for pair in pairs if not _is_timed(pair)),
+        )
+        for pairs in sides
+    ]
+
+
+def _tested(timed: Sequence[Pair]) -> list[Change]:
+    found = [_change(pair) for pair in timed]
+    times = corrected([change.time_s for change in found], ratio=True)
+    accuracies = corrected([change.accuracy for change in found if change.accuracy], ratio=False)
+    tested = sum(time_s.p_least <= LEVEL for time_s in times)
+    results = []
+    for pair, change, time_s in zip(timed, found, times, strict=True):
+        a_s, b_s = _per_unit(pair, change.unit)
+        results.append(
+            replace(
+                change,
+                time_s=time_s,
+                accuracy=accuracies.pop(0) if change.accuracy else None,
+                smallest_seen=smallest_seen(a_s, b_s, tested),
+            )
+        )
+    return results
+
+
+def slower_than(found: Iterable[Change], fraction: float) -> tuple[Change, ...]:
+    """The changes in which B is really slower by more than a fraction: with the lower end of the interval."""
+    return tuple(each for each in found if each.time_s.real and each.time_s.change.low - 1 > fraction)
+
+
+def _change(pair: Pair) -> Change:
+    """One pair by itself: corrected for nothing."""
+    unit, note = _unit(pair)
+    a_s, b_s = _per_unit(pair, unit)
+    parts, gap = _parts(pair, unit)
+    return Change(
+        label=pair.label,
+        a=pair.a,
+        b=pair.b,
+        over=pair.over,
+        unit=unit,
+        time_s=versus(a_s, b_s, ratio=True),
+        smallest_seen=None,
+        block_steps=tuple(run.block_steps for run in (*pair.a_runs, *pair.b_runs) if run.block_steps is not None),
+        parts=parts,
+        gap=gap,
+        accuracy=known_versus(
+            (run.accuracy for run in pair.a_runs), (run.accuracy for run in pair.b_runs), ratio=False
+        ),
+        efficiencies=_efficiencies(pair),
+        messages=message_changes(pair.a_runs, pair.b_runs),
+        notes=tuple(filter(None, (*pair.notes, *_problems(pair), note, _too_few(pair)))),
+    )
+
+
+def _is_timed(pair: Pair) -> bool:
+    return bool(_costs(pair.a_runs) and _costs(pair.b_runs))
+
+
+def _costs(runs: Iterable[Spent]) -> list[Cost]:
+    return [cost for run in runs for cost in run.costs]
+
+
+def _unit(pair: Pair) -> tuple[str, str | None]:
+    """What a time is of: a step, where it is the same work on both sides, else a sample."""
+    costs = _costs((*pair.a_runs, *pair.b_runs))
+    per_step = [cost.samples / cost.steps for cost in costs if cost.samples and cost.steps]
+    if len(per_step) < len(costs):
+        return "step", "How many samples a step takes is not known: it is taken for the same on both sides."
+    same = all(math.isclose(each, per_step[0], rel_tol=1e-9) for each in per_step)
+    return ("step", None) if same else ("sample", None)
+
+
+def _per_unit(pair: Pair, unit: str) -> tuple[list[float], list[float]]:
+    """Seconds per unit of every run or block of A, and of B."""
+    first, second = (
+        [cost.total_s / _units(cost, unit) for cost in _costs(runs)] for runs in (pair.a_runs, pair.b_runs)
+    )
+    return first, second
+
+
+def _units(cost: Cost, unit: str) -> float:
+    count = cost.steps if unit == "step" else cost.samples
+    assert count, "a cost is of something"
+    return count
+
+
+def _parts(pair: Pair, unit: str) -> tuple[tuple[Part, ...], str | None]:
+    """The change of every kind, or why there is none."""
+    gaps = [run.gap for run in (*pair.a_runs, *pair.b_runs) if run.gap is not None]
+    gap = gaps[0] if gaps else None
+    sides = [[_ledger(cost, unit) for cost in _costs(runs)] for runs in (pair.a_runs, pair.b_runs)]
+    if any(ledger is None for side in sides for ledger in side):
+        return (), gap
+    a, b = ([ledger for ledger in side if ledger is not None] for side in sides)
+    if any(kind not in ledger for ledger in (*a, *b) for kind in COMM_KINDS):
+        a, b = [undivided(ledger) for ledger in a], [undivided(ledger) for ledger in b]
+    first, second = _middle(a), _middle(b)
+    whole_s = sum(first.values())
+    parts = []
+    for kind in LEDGER_KINDS:
+        if kind not in first:
+            parts.append(Part(kind=kind, a_s=None, b_s=None, change_s=None, share=None))
+            continue
+        change_s = difference([each[kind] for each in a], [each[kind] for each in b], second[kind] - first[kind])
+        share = change_s.median / whole_s if whole_s > 0 else None
+        parts.append(Part(kind=kind, a_s=first[kind], b_s=second[kind], change_s=change_s, share=share))
+    return tuple(parts), gap
+
+
+def _ledger(cost: Cost, unit: str) -> dict[str, float] | None:
+    """Seconds per unit by kind."""
+    if cost.ledger_s is None:
+        return None
+    return {kind: value / _units(cost, unit) for kind, value in cost.ledger_s.items()}
+
+
+def _middle(ledgers: Sequence[dict[str, float]]) -> dict[str, float]:
+    """The ledger whose sum is the median; the mean of the two in the middle of an even number."""
+    ordered = sorted(ledgers, key=lambda ledger: sum(ledger.values()))
+    middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
+    return {kind: statistics.fmean(ledger[kind] for ledger in middle) for kind in middle[0]}
+
+
+def _efficiencies(pair: Pair) -> dict[str, Versus]:
+    """The efficiency tree of both sides, factor by factor."""
+    found = {
+        name: known_versus(_factors(pair.a_runs, field), _factors(pair.b_runs, field), ratio=False)
+        for name, field in FACTORS.items()
+    }
+    known = {name: each for name, each in found.items() if each is not None}
+    return dict(zip(known, corrected(list(known.values()), ratio=False), strict=True))
+
+
+def _factors(runs: Iterable[Spent], field: str) -> list[float | None]:
+    return [None if run.efficiencies is None else getattr(run.efficiencies, field) for run in runs]
+
+
+def _untimed(pair: Pair) -> str:
+    """Why a pair is not compared."""
+    side = "A" if not _costs(pair.a_runs) else pair.letter
+    runs = pair.a_runs if side == "A" else pair.b_runs
+    why = next((run.gap for run in runs if run.gap), None) if runs else "no run of it is finished"
+    return f"{pair.label}: {side} has no time that counts ({(why or 'there are too few steps').rstrip('.')})."
+
+
+def _problems(pair: Pair) -> list[str]:
+    """What is missing or damaged, each once."""
+    found: dict[str, list[str]] = {}
+    for side, runs in (("A", pair.a_runs), (pair.letter, pair.b_runs)):
+        for run in runs:
+            for problem in run.problems:
+                found.setdefault(f"{side}: {problem}", []).append(run.name)
+    return [text + (f" (So in {len(names)} runs.)" if len(names) > 1 else "") for text, names in found.items()]
+
+
+def _too_few(pair: Pair) -> str | None:
+    values = "runs" if pair.over == RUNS else "blocks of steps"
+    return size_caveat(len(_costs(pair.a_runs)), len(_costs(pair.b_runs)), values)

@@ -1,0 +1,271 @@
+"""What made a run slow: causes, the costliest first, each with its rank, its kind of the ledger, and the time it cost.
+
+The timed steps of every rank are cut at the beginnings of its steps, and each piece is divided by kind of the ledger:
+
+    spent[rank, kind, step]                                what is lost by it
+
+    a rank against the others, kinds of its own work       what it spent more than the others' median in the same step,
+                                                           summed over steps: chance cancels, a slow rank does not
+    all ranks, kinds that are no work (input-wait,         what even the quickest rank spent in a step
+      comm-transfer, checkpoint, other)
+    all ranks, kinds that are work (forward, backward,     in steps where even the quickest rank took half as long again
+      optimizer)                                           as in its typical step: what it took more; or, where counters
+                                                           are given, what every rank was ready to run and had no core
+
+comm-wait is nobody's loss here: it is how the other ranks feel that one of them is late, and that one has the time in
+its own kinds. Of a late rank no more is counted than its own work is longer than the others' as a whole: what it gained
+elsewhere is taken off.
+
+A run that is slow throughout, on all ranks alike, in work, shows nothing of it in its own spans: that takes counters,
+or another run to compare it with.
+
+Assumes: ranks have equal work in a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from paceline.analyze.run.arrivals import sums_until
+from paceline.analyze.run.run_summary import Dissection, dissect
+from paceline.analyze.run.run_timeline import TRANSFER, WAIT, TimeLine
+from paceline.records.counters import RankCounters
+from paceline.records.rank_trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
+from paceline.records.suspects import SlowCause
+from paceline.records.trace_summary import Exchange, MessageKind, RunTrace
+from paceline.units import bytes_text, counted, duration_text, percent_text, seconds
+
+MIN_SHARE = 0.01
+"""Of the timed steps: less than this is not worth a name."""
+TYPICAL = 25
+"""Percentile of a rank's steps that is called typical: a fault that lasts for most of a run leaves it as it was."""
+SLOWER = 1.5
+"""From this multiple of the typical step on, a step is called slow."""
+SLOW_LINK = 0.5
+"""Below this fraction of the other links' median rate, a link is called slow."""
+
+_STEP = SPAN_KINDS.index("step")
+_OTHER = LEDGER_KINDS.index("other")
+_READY = "main_run_queue_wait_ns"
+_OWN = [code for code in range(len(LEDGER_KINDS)) if code not in (WAIT, TRANSFER)]
+_NO_WORK = [LEDGER_KINDS.index(kind) for kind in ("input-wait", "comm-transfer", "checkpoint", "other")]
+_WORK = [LEDGER_KINDS.index(kind) for kind in ("forward", "backward", "optimizer")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Steps:
+    """The timed steps that all ranks show."""
+
+    ranks: tuple[int, ...]
+    spent: np.ndarray
+    """Nanoseconds by rank, kind and step."""
+    start_ns: np.ndarray
+    end_ns: np.ndarray
+    """Of the first and of the last of them, by rank."""
+    divided: bool
+    """Whether communication is told from the rest; else it is in `other`, of which then nothing is said."""
+
+    def kinds(self, codes: Sequence[int]) -> list[int]:
+        """Those of the kinds that something can be said of."""
+        return [code for code in codes if self.divided or code != _OTHER]
+
+    @property
+    def num_steps(self) -> int:
+        return self.spent.shape[2]
+
+    @property
+    def window_ns(self) -> float:
+        """Length of all of them, on the median rank."""
+        return float(np.median(self.spent.sum(axis=(1, 2))))
+
+
+def suspects(
+    run: RunTrace, dissection: Dissection | None = None, counters: Sequence[RankCounters] = ()
+) -> tuple[SlowCause, ...]:
+    """Causes of lost time, the costliest first; none where there are fewer than two timed steps.
+
+    What has been made of the run already need not be made again: `dissection`. Counters tell more, where there are any.
+    """
+    found = dissection or dissect(run)
+    traces = [trace for trace in run.traces if trace.rank < run.ranks]
+    steps = _steps(traces, found.lines)
+    if steps is None:
+        return ()
+    all_named = [
+        *_of_one_rank(steps),
+        *_of_all(steps, run, found),
+        *_of_some_steps(steps),
+        *_of_crowded_cores(steps, counters),
+    ]
+    named = sorted(all_named, key=lambda each: -each.lost_s)
+    costliest: dict[tuple[int | None, str], SlowCause] = {}
+    for each in named:
+        if each.lost_s > MIN_SHARE * seconds(steps.window_ns):
+            costliest.setdefault((each.rank, each.kind), each)
+    return tuple(costliest.values())
+
+
+def _steps(traces: Sequence[RankTrace], lines: Sequence[TimeLine]) -> _Steps | None:
+    """The steps after the first that all ranks have finished, each up to the next; None where there are too few."""
+    begun = [_begun(trace) for trace in traces]
+    if not begun:
+        return None
+    common = begun[0][0]
+    for numbers, _, _ in begun[1:]:
+        common = np.intersect1d(common, numbers)
+    common = common[1:]  # the first warms up
+    if len(common) < 2:
+        return None
+    spent, bounds = [], []
+    for line, (numbers, starts, ends) in zip(lines, begun, strict=True):
+        places = np.searchsorted(numbers, common)
+        spent.append(sums_until(line, ends[places]) - sums_until(line, starts[places]))
+        bounds.append((starts[places].min(), ends[places].max()))
+    return _Steps(
+        ranks=tuple(line.rank for line in lines),
+        spent=np.maximum(np.stack(spent), 0.0),
+        start_ns=np.array([start for start, _ in bounds]),
+        end_ns=np.array([end for _, end in bounds]),
+        divided=all(line.divided for line in lines),
+    )
+
+
+def _begun(trace: RankTrace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Numbers of a rank's finished steps, when each began, and when the next did; of the last, when it ended."""
+    rows = np.flatnonzero((trace.kind == _STEP) & (trace.end_ns >= 0))
+    rows = rows[np.argsort(trace.start_ns[rows], kind="stable")]
+    starts = trace.start_ns[rows]
+    ends = np.append(starts[1:], trace.end_ns[rows[-1:]])
+    numbers, first = np.unique(trace.step[rows], return_index=True)
+    return numbers, starts[first], np.maximum(ends[first], starts[first])
+
+
+def _of_one_rank(steps: _Steps) -> Iterator[SlowCause]:
+    """What a rank spent on its own work more than the others did."""
+    if len(steps.ranks) < 2:
+        return
+    kinds = steps.kinds(_OWN)
+    others = _others_median(steps.spent)
+    own = steps.spent[:, kinds].sum(axis=1)
+    late = (own - _others_median(own)).sum(axis=1)
+    longer = np.maximum((steps.spent - others).sum(axis=2)[:, kinds], 0.0)
+    kept = np.clip(late / np.maximum(longer.sum(axis=1), 1.0), 0.0, 1.0)
+    for number, rank in enumerate(steps.ranks):
+        for place, kind in enumerate(kinds):
+            lost_ns = longer[number, place] * kept[number]
+            if lost_ns <= 0:
+                continue
+            mine, theirs = steps.spent[number, kind].sum(), others[number, kind].sum()
+            yield SlowCause(
+                rank=rank,
+                kind=LEDGER_KINDS[kind],
+                lost_s=seconds(float(lost_ns)),
+                why=f"Rank {rank} spent {_time(mine)} in {LEDGER_KINDS[kind]} over "
+                f"{counted(steps.num_steps, 'step')}, the others {_time(theirs)} in the median: they waited for it.",
+            )
+
+
+def _of_all(steps: _Steps, run: RunTrace, found: Dissection) -> Iterator[SlowCause]:
+    """What even the quickest rank of every step spent on no work."""
+    who = steps.ranks[0] if len(steps.ranks) == 1 else None
+    for kind in steps.kinds(_NO_WORK):
+        least = steps.spent[:, kind].min(axis=0)
+        if kind == TRANSFER:
+            # Where a wait ends and a transfer begins is another rank's instant: known to the clocks' error.
+            least = np.maximum(least - run.clock_error_ns, 0.0)
+        lost_ns = float(least.sum())
+        if lost_ns <= 0:
+            continue
+        name = LEDGER_KINDS[kind]
+        share = percent_text(lost_ns / steps.window_ns if steps.window_ns else 0.0, 0)
+        over = f"over {counted(steps.num_steps, 'step')}"
+        why = f"Every rank spent at least {_time(lost_ns)} in {name} {over}: {share} of them."
+        rank = who
+        if kind == TRANSFER:
+            why += _speed(found.anatomy.messages)
+            rank = who if who is not None else slow_link(found.anatomy.matrix)
+        yield SlowCause(rank=rank, kind=name, lost_s=seconds(lost_ns), why=why)
+
+
+def _of_some_steps(steps: _Steps) -> Iterator[SlowCause]:
+    """What even the quickest rank took longer over its work in some steps than in others."""
+    for kind in _WORK:
+        least = steps.spent[:, kind].min(axis=0)
+        typical = float(np.percentile(least, TYPICAL))
+        slow = least > SLOWER * typical
+        lost_ns = float((least[slow] - typical).sum())
+        if lost_ns <= 0:
+            continue
+        yield SlowCause(
+            rank=steps.ranks[0] if len(steps.ranks) == 1 else None,
+            kind=LEDGER_KINDS[kind],
+            lost_s=seconds(lost_ns),
+            why=f"In {slow.sum()} of {counted(steps.num_steps, 'step')} even the quickest rank took "
+            f"{_time(float(np.median(least[slow])))} for {LEDGER_KINDS[kind]}, which it also did in {_time(typical)}.",
+        )
+
+
+def _of_crowded_cores(steps: _Steps, counters: Sequence[RankCounters]) -> Iterator[SlowCause]:
+    """What the main thread of every rank was ready to run and had no core for; said of the work that takes longest."""
+    waited = {each.rank: each for each in counters if len(each) > 1 and each.values[_READY].min() >= 0}
+    if not all(rank in waited for rank in steps.ranks):
+        return
+    ready = []
+    for rank, start, end in zip(steps.ranks, steps.start_ns, steps.end_ns, strict=True):
+        at = waited[rank].at_ns - start
+        bounds = np.interp((0, end - start), at, waited[rank].values[_READY])
+        ready.append(bounds[1] - bounds[0])
+    kind = max(_WORK, key=lambda code: float(steps.spent[:, code].sum()))
+    yield SlowCause(
+        rank=steps.ranks[0] if len(steps.ranks) == 1 else None,
+        kind=LEDGER_KINDS[kind],
+        lost_s=seconds(float(min(ready))),
+        why=f"Every rank was ready to run and had no core for at least {_time(float(min(ready)))} over "
+        f"{counted(steps.num_steps, 'step')}: others took turns with it. Its longest work is {LEDGER_KINDS[kind]}.",
+    )
+
+
+def slow_link(matrix: Sequence[Exchange]) -> int | None:
+    """The rank whose messages from and to single others are far slower than those between the rest; None where none is.
+
+    Collectives do not tell: their parts are not seen.
+    """
+    rates = {
+        (cell.source, cell.target): cell.payload_bytes / cell.seconds
+        for cell in matrix
+        if not cell.estimated and cell.seconds and cell.payload_bytes
+    }
+    slowest: tuple[float, int] | None = None
+    for rank in {end for pair in rates for end in pair}:
+        own = [rate for pair, rate in rates.items() if rank in pair]
+        rest = [rate for pair, rate in rates.items() if rank not in pair]
+        if rest and max(own) < SLOW_LINK * float(np.median(rest)):
+            slowest = min(slowest or (np.inf, -1), (max(own), rank))
+    return None if slowest is None else slowest[1]
+
+
+def _others_median(values: np.ndarray) -> np.ndarray:
+    """For every rank, the first axis, the median over all other ranks: from one sort, whatever their number."""
+    ranks = len(values)
+    order = np.argsort(values, axis=0, kind="stable")
+    place = np.empty_like(order)
+    np.put_along_axis(place, order, np.arange(ranks).reshape(-1, *(1,) * (values.ndim - 1)), axis=0)
+    in_order = np.take_along_axis(values, order, axis=0)
+    # Without the one at `place`, all above it move down by one.
+    middle = [np.take_along_axis(in_order, at + (at >= place), axis=0) for at in ((ranks - 2) // 2, (ranks - 1) // 2)]
+    return (middle[0] + middle[1]) / 2
+
+
+def _speed(messages: Sequence[MessageKind]) -> str:
+    """How fast the messages were that carried most."""
+    if not messages or messages[0].bus_bytes_per_s is None:
+        return ""
+    most = messages[0]
+    return f" {most.operation} of {bytes_text(most.payload_bytes)} went at {bytes_text(most.bus_bytes_per_s)}/s."
+
+
+def _time(ns: float) -> str:
+    return duration_text(seconds(ns)) if ns > 0 else "no time"

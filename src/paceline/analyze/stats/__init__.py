@@ -1,0 +1,1 @@
+"""Statistics without a subject: intervals, tests of two samples, equivalence, Student's t."""

@@ -1,0 +1,1 @@
+"""Ray: ranks as tasks on the nodes of a cluster."""

@@ -1,0 +1,1 @@
+"""SLURM: a run as a batch job, its script, and the queue."""

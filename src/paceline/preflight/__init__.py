@@ -1,0 +1,1 @@
+"""Checks before the first step: what every process has, against what the study requests."""

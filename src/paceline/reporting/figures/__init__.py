@@ -1,0 +1,1 @@
+"""Plots as Plotly figures, and the colours they share."""

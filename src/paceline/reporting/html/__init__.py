@@ -1,0 +1,1 @@
+"""Pages: the report, comparisons, learning-rate range tests, notebooks."""

@@ -1,0 +1,1 @@
+"""Tables of values: cells with figure, interval and unit."""

@@ -1,0 +1,157 @@
+"""Tables about learning: when each point is stable and at the target, and its test accuracy against another's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from paceline.metrics import metric
+from paceline.records.learning import AccuracyCheck, Learning, NoiseScale, Stable, Target
+from paceline.records.results import Interval, StudyResults
+from paceline.reporting.cells import (
+    Cell,
+    Form,
+    fraction_cell,
+    interval_cell,
+    number_cell,
+    percent_cell,
+    points_cell,
+)
+from paceline.reporting.tables.point_tables import Table, key_cells, key_columns, word_columns
+from paceline.reporting.wording.choice import by_id
+from paceline.reporting.wording.facts import Fact, term_facts
+from paceline.reporting.wording.learning_words import LEFT_OUT, called, check_is_of_fewer, margin_text
+from paceline.units import percent_text
+
+_STABLE = metric("epochs to stable").heading
+_TO_TARGET = ("steps to the target", "time to the target", "rank-hours", "statistical efficiency")
+_NOISE = ("noise scale", "sample efficiency")
+
+
+def learning_table(results: StudyResults) -> Table:
+    """One row per point with a validation curve or a noise scale: epochs to stable, the target, the noise."""
+    known = [(point, point.learning) for point in results.points if point.learning]
+    shown = [(point, learning) for point, learning in known if learning.stable or learning.noise]
+    target, noise = results.lesson.target, any(learning.noise for _, learning in shown)
+    columns = [*key_columns(results), _STABLE]
+    if target is not None:
+        columns += [f"epochs to {percent_text(target)}", *(metric(name).heading for name in _TO_TARGET)]
+    columns += [metric(name).heading for name in _NOISE] if noise else []
+    rows = [
+        (
+            *key_cells(results, point),
+            _stable_cell(learning.stable),
+            *(_target_cells(learning) if target is not None else ()),
+            *(_noise_cells(learning.noise) if noise else ()),
+        )
+        for point, learning in shown
+    ]
+    stable = any(learning.stable and learning.stable.epoch for _, learning in shown)
+    return Table(
+        caption="Learning: when validation is stable, and what the target takes; medians over repeats",
+        columns=tuple(columns),
+        rows=tuple(rows),
+        footnotes=tuple(_notes([learning for _, learning in shown], target)),
+        blank=() if stable else (_STABLE,),
+        meant={} if target is None else {f"epochs to {percent_text(target)}": "epochs to the target"},
+        keys=len(key_columns(results)),
+        words=word_columns(results),
+    )
+
+
+def accuracy_table(results: StudyResults) -> Table:
+    """One row per point that is compared: the difference of its test accuracy, and what the repeats say of it."""
+    checks = results.lesson.checks
+    margin = f", equal within {margin_text(checks[0].margin)}" if checks else ""
+    columns = ("against", "repeats", metric("difference").heading, "p different", "p equal", "called")
+    pairs = [(point, check) for check in checks if (point := by_id(results, check.point_id))]
+    notes = ["[ ] is a 95 % interval of the mean difference within repeats; p are corrected for all rows."]
+    if any(check.p_different is None for check in checks):
+        notes.append("Fewer than five repeats are too few to call two accuracies different or equal.")
+    if any(check_is_of_fewer(results, check) for check in checks):
+        notes.append(LEFT_OUT)
+    return Table(
+        caption=f"Test accuracy against its reference: different{margin}, or neither shown",
+        columns=(*key_columns(results), *columns),
+        rows=tuple((*key_cells(results, point), *_check_cells(results, check)) for point, check in pairs),
+        footnotes=tuple(notes) if pairs else (),
+        keys=len(key_columns(results)),
+        words=(*word_columns(results), "against", "called"),
+    )
+
+
+def definitions(results: StudyResults) -> tuple[Fact, ...]:
+    """What the figures about learning mean, where there are any."""
+    known, target = [point.learning for point in results.points if point.learning], results.lesson.target
+    facts = term_facts("epochs to stable") if any(learning.stable for learning in known) else ()
+    if target is not None:
+        facts += (Fact("target", f"{percent_text(target)} validation accuracy: {results.lesson.rule}."),)
+        facts += term_facts("time to the target", "statistical efficiency", "effective speed-up")
+    facts += term_facts(*_NOISE) if any(learning.noise for learning in known) else ()
+    return (*facts, *(term_facts("different, equal") if results.lesson.checks else ()))
+
+
+def _stable_cell(stable: Stable | None) -> Cell:
+    if stable is None or stable.epoch is None:
+        return Cell(None)
+    return Cell(stable.epoch, interval=None if stable.low == stable.high else (stable.low, stable.high))
+
+
+def _noise_cells(noise: NoiseScale | None) -> list[Cell]:
+    if noise is None:
+        return [Cell(None)] * 2
+    interval = None if noise.low is None else (noise.low, noise.high)
+    return [
+        Cell(noise.samples, form=Form(digits=3, apart=True), interval=interval),
+        fraction_cell(noise.efficiency, 0),
+    ]
+
+
+def _target_cells(learning: Learning) -> list[Cell]:
+    target = learning.target
+    if target is None:
+        return [Cell(None)] * 5
+    return [
+        _bounded(target, target.epochs),
+        _bounded(target, target.steps, digits=4),
+        _bounded(target, target.time_s),
+        _bounded(target, target.rank_hours),
+        percent_cell(learning.statistical_efficiency),
+    ]
+
+
+def _bounded(target: Target, figure: Interval | None, digits: int = 3) -> Cell:
+    """A figure, called an upper bound where it is only one."""
+    cell = interval_cell(figure, digits=digits)
+    return replace(cell, bound="≤ ") if target.at_most and figure is not None else cell
+
+
+def _notes(shown: list[Learning], target: float | None) -> list[str]:
+    notes, targets = [], [learning.target for learning in shown if learning.target]
+    stables = [learning.stable for learning in shown if learning.stable]
+    if any(stable.epoch is not None and stable.high is None for stable in stables):
+        notes.append("[n, –] is open: it may become stable later, or not within the epochs that were trained.")
+    notes += [f"Epochs to stable: {why}." for why in dict.fromkeys(stable.why for stable in stables if stable.why)]
+    notes += [f"{why[0].upper()}{why[1:]}." for why in dict.fromkeys(found.why for found in targets if found.why)]
+    if target is not None and any(found.interpolated for found in targets):
+        notes.append("Figures to the target are interpolated between two epochs.")
+    if any(found.at_most for found in targets):
+        notes.append("≤ reached within the first epoch: how much earlier is not known, and so no efficiency.")
+    return notes
+
+
+def _check_cells(results: StudyResults, check: AccuracyCheck) -> list[Cell]:
+    other = by_id(results, check.against)
+    return [
+        Cell(other.label if other else check.against),
+        Cell(check.n),
+        points_cell(check.difference, check.low, check.high),
+        _p_cell(check.p_different),
+        _p_cell(check.p_equal),
+        Cell(called(check)),
+    ]
+
+
+def _p_cell(p: float | None) -> Cell:
+    if p is not None and p < 0.001:
+        return Cell(0.001, form=Form(decimals=3), bound="<")
+    return number_cell(p, 2)

@@ -1,0 +1,1 @@
+"""The files of study and run folders: their names, JSON records, Arrow streams and pulses."""

@@ -1,0 +1,122 @@
+"""Tables that somebody else is still writing: what was added to an Arrow stream since the last look.
+
+    rank ──▶ spans/rank-0003.arrows, a batch every ten seconds ──▶ StreamTail ──▶ the batches that are new
+
+A stream is a row of messages: its schema, then dictionaries and batches. Only whole messages are taken; half of one is
+left for the next look, and so is all beyond a number of bytes, so that a look costs little however long the file is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from paceline.errors import StorageError
+from paceline.storage.stream_checks import check_types, sound
+
+LOOK_BYTES = 4 << 20
+"""Of a file at one look: some ten minutes of a rank, read in the blink of an eye."""
+_LARGEST_MESSAGE_BYTES = 256 << 20
+"""More than a flush can be: a file that has no whole message in so many bytes is damaged."""
+_BATCH = "record batch"
+
+
+class StreamTail:
+    """Follows one file, which is opened for each look and never kept open."""
+
+    def __init__(self, path: Path, schema: pa.Schema, readable: Sequence[str], *, later: Collection[str] = ()) -> None:
+        self._path = path
+        self._schema, self._readable, self._later = schema, readable, later
+        self._begin()
+
+    def _begin(self) -> None:
+        self._at = 0
+        self._size = 0
+        self._inode: int | None = None
+        self._whole = _Bytes()
+        self._stream: Any = None
+        self.caught_up = True
+        """Whether the last look reached the end of what is whole."""
+
+    def batches(self, most_bytes: int = LOOK_BYTES) -> list[pa.RecordBatch] | None:
+        """What is new; None where the file was replaced, so that what was read before is of another.
+
+        StorageError where it is not what was expected: there is no use in looking again.
+        """
+        try:
+            status = self._path.stat()
+            if self._inode is not None and (status.st_ino != self._inode or status.st_size < self._at):
+                self._begin()
+                return None
+            if self.caught_up and status.st_size == self._size:
+                return []
+            self._inode, self._size = status.st_ino, status.st_size
+            with self._path.open("rb") as file:
+                return self._read(file, most_bytes)
+        except OSError:
+            return []  # not there yet, or not any more
+
+    def _read(self, file: io.BufferedReader, most_bytes: int) -> list[pa.RecordBatch]:
+        while True:
+            file.seek(self._at)
+            data = file.read(most_bytes)
+            length, num_batches = _whole_messages(data)
+            self.caught_up = len(data) < most_bytes
+            if length or self.caught_up:
+                break
+            most_bytes *= 2
+            if most_bytes > _LARGEST_MESSAGE_BYTES:
+                raise StorageError(f"{self._path} is damaged: it has no end.")
+        self._at += length
+        self._whole.add(data[:length])
+        return self._decoded(num_batches)
+
+    def _decoded(self, number: int) -> list[pa.RecordBatch]:
+        """So many batches of what was handed over: it is known to hold them, so the reader never meets an end."""
+        if not number:
+            return []
+        try:
+            stream = self._stream = self._stream or self._opened()
+            return list(sound((stream.read_next_batch() for _ in range(number)), self._path))
+        except (pa.ArrowException, OSError, StopIteration, RuntimeError, UnicodeDecodeError) as error:
+            raise StorageError(f"{self._path} is damaged: {error}.") from error
+
+    def _opened(self) -> Any:
+        stream = pa.ipc.open_stream(self._whole)
+        if (stream.schema.metadata or {}).get(b"schema", b"").decode(errors="replace") not in self._readable:
+            raise StorageError(f"{self._path} is not a {self._readable[0]} file.")
+        check_types(self._path, stream.schema, self._schema, later=self._later)
+        return stream
+
+
+def _whole_messages(data: bytes) -> tuple[int, int]:
+    """Bytes of `data` that are whole messages, and how many of these are batches."""
+    source, length, batches = pa.BufferReader(data), 0, 0
+    with contextlib.suppress(pa.ArrowException, OSError, EOFError):
+        while source.tell() < len(data):
+            kind = pa.ipc.read_message(source).type
+            length, batches = source.tell(), batches + (kind == _BATCH)
+    return length, batches
+
+
+class _Bytes(io.RawIOBase):
+    """Bytes that are handed over piece by piece and read once."""
+
+    def __init__(self) -> None:
+        self._held, self._at = b"", 0
+
+    def add(self, data: bytes) -> None:
+        self._held, self._at = self._held[self._at :] + data, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        taken = self._held[self._at :] if size < 0 else self._held[self._at : self._at + size]
+        self._at += len(taken)
+        return taken

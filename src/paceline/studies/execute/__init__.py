@@ -1,0 +1,1 @@
+"""Points become runs: preflight, launch, composed results, budget, resume."""

@@ -1,0 +1,183 @@
+"""`--budget 12`: a study stops before it spends more than 12 rank-hours, over all its executions.
+
+    spent = Σ (ranks + servers) × wall time    over every attempt at a run in the folder, finished or not
+
+The folder knows it: a finished attempt by its result, the last one that came to nothing by its manifest
+and the age of its files, and those before it by `attempts.csv`, which is written when a run is tried again.
+Time in a queue is not spent. A run is started where the sum with what it is expected to take keeps within
+the budget, so the most that can be overspent is what one run takes more than expected.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from paceline import catalog
+from paceline.errors import RequestError, StorageError
+from paceline.records.run import Manifest, RunResult
+from paceline.records.study import Point
+from paceline.storage.codec import read_record, write_atomically
+from paceline.storage.folder import RunFolder, StudyFolder
+from paceline.studies.folder.bookkeeping import failure_of
+from paceline.studies.folder.estimates import S_PER_H, Estimates, paid
+from paceline.units import number_text
+
+_COLUMNS = ("launched_at", "attempt", "ranks", "wall_s")
+_ROUNDING = 1e-12
+"""Relative error of hours that were made of seconds: a run that fits the budget exactly is not refused for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One try at a run: a line of `attempts.csv`."""
+
+    launched_at: str
+    """As the manifest has it: tells attempts apart."""
+    attempt: int
+    ranks: int
+    """Processes that count: ranks and servers."""
+    wall_s: float
+
+    @property
+    def rank_s(self) -> float:
+        """What it spent, in rank-seconds."""
+        return self.ranks * self.wall_s
+
+
+class Budget:
+    """What a study may spend, has spent, and would spend on a run."""
+
+    def __init__(self, limit_h: float | None, folder: StudyFolder, estimates: Estimates) -> None:
+        """No limit where it is None: nothing is looked up then."""
+        self._limit_h = limit_h
+        self._estimates = estimates
+        self._rank_s: dict[tuple[Path, str], float] = {}
+        if limit_h is not None:
+            for run in folder.path.glob("points/*/runs/*"):
+                for attempt in attempts(RunFolder(run)):
+                    self._rank_s[run, attempt.launched_at] = attempt.rank_s
+
+    @property
+    def spent_h(self) -> float:
+        """Rank-hours of all attempts so far."""
+        return sum(self._rank_s.values()) / S_PER_H
+
+    def spend(self, folder: RunFolder, manifest: Manifest, wall_s: float) -> None:
+        """An attempt took so long, finished or not."""
+        if self._limit_h is not None:
+            self._rank_s[folder.path, manifest.launched_at] = paid(manifest.point) * wall_s
+
+    def refusal(self, point: Point) -> str | None:
+        """Why a run of this point is not to be started; None where it may be."""
+        if self._limit_h is None:
+            return None
+        next_h = (self._estimates.rank_s(point) or 0.0) / S_PER_H
+        if self.spent_h < self._limit_h and self.spent_h + next_h <= self._limit_h * (1 + _ROUNDING):
+            return None
+        about = f", and the next run would take about {number_text(next_h)} more" if next_h else ""
+        return f"the budget is {self._limit_h:g} rank-hours, {number_text(self.spent_h)} are spent{about}"
+
+
+def check_budget(limit_h: float | None) -> None:
+    """Raise RequestError for a budget that is none."""
+    if limit_h is not None and not 0 < limit_h < float("inf"):
+        raise RequestError(
+            f"--budget {limit_h:g} is not a number of rank-hours.",
+            right="It is finite and above 0: --budget 12 stops a study before it spends more than 12 rank-hours.",
+        )
+
+
+def attempts(folder: RunFolder) -> tuple[Attempt, ...]:
+    """Every attempt at a run that has left a trace."""
+    earlier = tuple(_written(folder.attempts))
+    last = _last(folder)
+    known = {attempt.launched_at for attempt in earlier}
+    return earlier if last is None or last.launched_at in known else (*earlier, last)
+
+
+def keep_attempts(folder: RunFolder) -> None:
+    """Write down the attempts at a run, before the next one takes the place of the last one's files."""
+    known = attempts(folder)
+    if not known:
+        return
+    text = io.StringIO()
+    lines = csv.writer(text)
+    lines.writerow(_COLUMNS)
+    lines.writerows([getattr(attempt, name) for name in _COLUMNS] for attempt in known)
+    write_atomically(folder.attempts, text.getvalue().encode())
+
+
+def _written(path: Path) -> Iterator[Attempt]:
+    try:
+        lines = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+    except (OSError, UnicodeDecodeError):
+        return
+    for line in lines:
+        try:
+            yield Attempt(
+                launched_at=line["launched_at"],
+                attempt=int(line["attempt"]),
+                ranks=int(line["ranks"]),
+                wall_s=float(line["wall_s"]),
+            )
+        except (KeyError, TypeError, ValueError):
+            continue  # somebody wrote into it: what cannot be read is not counted
+
+
+def _last(folder: RunFolder) -> Attempt | None:
+    """The last attempt at a run, from its manifest; None where there was none, or it cannot be read any more."""
+    try:
+        manifest = read_record(folder.manifest, Manifest)
+    except StorageError:
+        return None
+    return Attempt(
+        launched_at=manifest.launched_at,
+        attempt=manifest.attempt,
+        ranks=paid(manifest.point),
+        wall_s=_wall_s(folder, manifest),
+    )
+
+
+def _wall_s(folder: RunFolder, manifest: Manifest) -> float:
+    try:
+        result = read_record(folder.result, RunResult)
+        if result.attempt == manifest.attempt:
+            return result.wall_s
+    except StorageError:
+        pass  # it came to nothing: its files tell how long it was on
+    started_at = _started_at(folder, manifest)
+    return 0.0 if started_at is None else max(0.0, _ended_at(folder, manifest) - started_at)
+
+
+def _started_at(folder: RunFolder, manifest: Manifest) -> float | None:
+    """When the first rank started, on the wall clock: the launch where ranks never wait; None where they still did."""
+    starts = [_modified_at(path) for path in folder.ranks.glob("*.start")]
+    if starts or catalog.launcher(manifest.point.launcher).queues:
+        return min(starts, default=None)
+    return _instant(manifest.launched_at)
+
+
+def _ended_at(folder: RunFolder, manifest: Manifest) -> float:
+    failure = failure_of(folder)
+    if failure is not None and failure.attempt == manifest.attempt:
+        return _instant(failure.failed_at) or 0.0
+    return max((_modified_at(path) for path in folder.path.rglob("*") if path.is_file()), default=0.0)
+
+
+def _modified_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _instant(text: str) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None

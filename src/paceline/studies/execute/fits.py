@@ -1,0 +1,82 @@
+"""Which points the machine or cluster at hand can hold: `study.fits = "machine"`.
+
+    more threads of ranks and servers than twice the cores here       left out
+    more than the cores, up to twice                                   run, and called emulated
+    more hosts than are named, or than there are                       left out
+    what its launcher refuses: memory, a program that is missing       left out
+
+A study that was published on 128 nodes is so run as far as it goes, and says what is missing and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from paceline import catalog
+from paceline.errors import RequestError
+from paceline.launch import machine
+from paceline.launch.launcher import Launcher
+from paceline.records.results import NotRun
+from paceline.records.study import Point, Study, factor_value, point_label
+from paceline.studies.expand.expand import launch_of
+from paceline.units import counted
+
+MACHINE = "machine"
+MOST_PER_CORE = 2
+"""Threads that may share a core: two still show that a study runs, more only how a machine suffers."""
+
+
+def held(
+    study: Study, points: Sequence[Point], launcher: Callable[[Point], Launcher], *, cores: int | None = None
+) -> tuple[tuple[Point, ...], tuple[NotRun, ...]]:
+    """The points that are run, and those that are left out.
+
+    Without `study.fits` all are run. `cores` are those of this machine.
+    """
+    if study.fits != MACHINE:
+        return tuple(points), ()
+    usable = _cores() if cores is None else cores
+    reasons = [beyond(study, point, usable) or _refusal(launcher(point), point) for point in points]
+    kept = tuple(point for point, reason in zip(points, reasons, strict=True) if not reason)
+    return kept, tuple(not_run(study, p, reason) for p, reason in zip(points, reasons, strict=True) if reason)
+
+
+def _cores() -> int:
+    return machine.usable_count(len(machine.processors()), machine.cgroup_limits().cpus)
+
+
+def not_run(study: Study, point: Point, reason: str) -> NotRun:
+    """A point that is left out."""
+    factors = {path: factor_value(point, path) for path in study.vary}
+    return NotRun(label=point_label(point, study.vary), settings={"run.ranks": point.ranks, **factors}, reason=reason)
+
+
+def beyond(study: Study, point: Point, cores: int) -> str:
+    """Why neither this machine, with so many cores, nor the hosts that are named hold a point; empty where they do."""
+    launch, entry = launch_of(study, point), catalog.launcher(point.launcher)
+    if point.hosts > 1 and not entry.several_hosts:
+        return f"It needs {counted(point.hosts, 'host')}, and the launcher {point.launcher} has this machine alone."
+    if point.hosts > 1 and entry.named_machines and point.hosts > len(launch.machines):
+        named = counted(len(launch.machines), "host") if launch.machines else "none"
+        return f"It needs {counted(point.hosts, 'host')}, and launch.machines names {named}."
+    here = point.hosts == 1 and not entry.is_scheduler and not launch.ray_address
+    server_threads = point.options.get("server_threads", 1)
+    threads = point.ranks * point.threads + point.servers * server_threads
+    if here and threads > MOST_PER_CORE * cores:
+        who = _threaded(point.ranks, "rank", point.threads)
+        who += f" and {_threaded(point.servers, 'server', server_threads)}" if point.servers else ""
+        return f"It has {who}, and this machine {counted(cores, 'core')}: more than twice as many are not run."
+    return ""
+
+
+def _threaded(count: int, what: str, threads: int) -> str:
+    """`2 ranks`, or `1 rank of 16 threads` where one thread each is not all."""
+    return counted(count, what) + (f" of {counted(threads, 'thread')}" if threads > 1 else "")
+
+
+def _refusal(launcher: Launcher, point: Point) -> str:
+    try:
+        launcher.check(point)
+    except RequestError as error:
+        return error.what
+    return ""

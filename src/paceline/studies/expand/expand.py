@@ -1,0 +1,173 @@
+"""Study -> Points -> Runs: pure.
+
+    points    a  b  c          repeat 1 ▶ a b c
+    repeats   3                repeat 2 ◀ c b a
+                               repeat 3 ▶ a b c
+
+A point is one combination of a study's factors and a number of ranks: every combination, or with the design
+one-at-a-time the baseline, which has the first value of each, and for every other value the baseline with that alone.
+
+    threads 1 2   neurons 32 64 128        grid            1·32 1·64 1·128 2·32 2·64 2·128
+                                           one-at-a-time   1·32, 2·32, 1·64 1·128
+
+Repeats are interleaved over points so that a noisy minute does not fall on one of them, and the
+direction alternates so that a machine that slowly warms up or slows down favours none.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from paceline import catalog
+from paceline.records.settings import DataSettings, LaunchSettings, ModelSettings, RunSettings
+from paceline.records.study import Point, Run, Study
+from paceline.studies.expand.recipe import followed, said_in
+
+GRID, ONE_AT_A_TIME = "grid", "one-at-a-time"
+DESIGNS = (GRID, ONE_AT_A_TIME)
+
+
+def expand(
+    study: Study,
+    *,
+    data_digest: str | Callable[[DataSettings], str],
+    model_digest: str | Callable[[ModelSettings], str],
+    script_digest: str = "",
+) -> tuple[Point, ...]:
+    """One point for each combination of the factors, in the order of the study file, the ranks changing fastest.
+    Digests may be functions of the settings, where points differ in their data or models.
+
+    What would be the same computation is one point: an option that a strategy or model does not take makes no
+    other, and a rank that exchanges nothing is run under the first of several strategies.
+    """
+    points: dict[str, Point] = {}
+    said = said_in(study)
+    for variant in variants(study):
+        for ranks in rank_numbers(variant.run):
+            data = data_digest if isinstance(data_digest, str) else data_digest(variant.data)
+            model = model_digest if isinstance(model_digest, str) else model_digest(variant.model)
+            point = replace(_point(variant, ranks, data, model), script_digest=script_digest)
+            point = followed(point, said)
+            points.setdefault(_computation(point), point)
+    return tuple(points.values())
+
+
+def variants(study: Study) -> Iterator[Study]:
+    """The study with one value of each factor, for every combination that its design asks for.
+
+    One at a time, only the first has all numbers of ranks: the others have the first of them.
+    """
+    alone = replace(study, vary={})
+    if study.design != ONE_AT_A_TIME:
+        for values in itertools.product(*study.vary.values()):
+            yield _with_values(alone, dict(zip(study.vary, values, strict=True)))
+        return
+    first = {path: values[0] for path, values in study.vary.items()}
+    yield _with_values(alone, first)
+    narrow = replace(alone, run=replace(alone.run, ranks=alone.run.ranks[:1]))
+    for path, values in study.vary.items():
+        for value in values[1:]:
+            yield _with_values(narrow, first | {path: value})
+
+
+def num_variants(study: Study) -> int:
+    """How many points the factors and ranks of a study make at most, without making any."""
+    counts = [*map(len, study.vary.values()), max(1, len(study.run.ranks))]
+    return math.prod(counts) if study.design != ONE_AT_A_TIME else 1 + sum(count - 1 for count in counts)
+
+
+def _with_values(study: Study, values: Mapping[str, object]) -> Study:
+    """The study with other settings, each under its path; options of the model that no other model takes left out."""
+    for path, value in values.items():
+        section, key = path.split(".", 1)
+        settings = getattr(study, section)
+        if section == "model" and key != "name":
+            settings = replace(settings, options={**settings.options, key: value})
+        else:
+            settings = replace(settings, **{key: value})
+        study = replace(study, **{section: settings})
+    if "model.name" not in values:
+        return study
+    taken = catalog.model(study.model.name).options
+    options = {key: value for key, value in study.model.options.items() if taken is None or key in taken}
+    return replace(study, model=replace(study.model, options=options))
+
+
+def rank_numbers(run: RunSettings) -> tuple[int, ...]:
+    """The numbers of ranks that a study without further factors asks for."""
+    return run.ranks if run.ranks or run.ranks_per_host is None else (run.hosts * run.ranks_per_host,)
+
+
+def _point(study: Study, ranks: int, data_digest: str, model_digest: str) -> Point:
+    run = study.run
+    options = dict(catalog.strategy(run.strategy).options)
+    given = {option: getattr(run, option) for option in options if getattr(run, option) is not None}
+    return Point(
+        data=study.data,
+        data_digest=data_digest,
+        model=study.model,
+        model_digest=model_digest,
+        train=study.train,
+        augment=study.augment,
+        finetune=study.finetune,
+        ranks=ranks,
+        hosts=run.hosts,
+        threads=run.threads,
+        cores=run.cores,
+        strategy=run.strategy,
+        launcher=run.launcher,
+        device=run.device,
+        pin=run.pin,
+        options=options | given,
+        site=_site(study.launch, run),
+        script=study.script,
+    )
+
+
+def site_keys(run: RunSettings) -> tuple[str, ...]:
+    """What of `[launch]` decides how fast ranks are that are started in this way."""
+    return (*catalog.launcher(run.launcher).speed_keys, *(("interface",) if run.hosts > 1 else ()))
+
+
+def _site(launch: LaunchSettings, run: RunSettings) -> dict[str, str]:
+    """What of `[launch]` this point depends on and is not as it would be anyway."""
+    usual = LaunchSettings()
+    return {key: str(getattr(launch, key)) for key in site_keys(run) if getattr(launch, key) != getattr(usual, key)}
+
+
+def launch_of(study: Study, point: Point) -> LaunchSettings:
+    """`[launch]` as it is for one point, where a study varies it."""
+    varied = {path.split(".", 1)[1]: values for path, values in study.vary.items() if path.startswith("launch.")}
+    given = {key: point.site.get(key, str(getattr(LaunchSettings(), key))) for key in varied}
+    chosen = {key: next((v for v in varied[key] if str(v) == given[key]), varied[key][0]) for key in varied}
+    return replace(study.launch, **chosen) if chosen else study.launch
+
+
+def _computation(point: Point) -> str:
+    """The same for points that compute the same in the same way."""
+    alone = point.ranks == 1 and not point.servers
+    return (replace(point, strategy="", options={}) if alone else point).point_id
+
+
+def unchanging(study: Study) -> Iterator[tuple[str, object]]:
+    """One at a time: every value of a factor that would compute just what the baseline does, with its path."""
+    if study.design != ONE_AT_A_TIME:
+        return
+    baseline, *others = variants(study)
+    first = _computation(_point(baseline, rank_numbers(baseline.run)[0], "", ""))
+    values = [(path, value) for path, own in study.vary.items() for value in own[1:]]
+    for (path, value), variant in zip(values, others, strict=True):
+        if _computation(_point(variant, rank_numbers(variant.run)[0], "", "")) == first:
+            yield path, value
+
+
+def schedule(points: Sequence[Point], repeats: int) -> tuple[Run, ...]:
+    """All runs in the order in which they are executed."""
+    return tuple(
+        Run(point=point, number=number)
+        for number in range(1, repeats + 1)
+        for point in (points if number % 2 else tuple(reversed(points)))
+    )

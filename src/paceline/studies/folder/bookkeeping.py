@@ -1,0 +1,218 @@
+"""The study folder as the bookkeeping of a study: what is finished, what failed, what is damaged.
+
+A run is finished when its `result.json` and `manifest.json` are whole and belong to its point,
+number and seed. Anything less did not happen: a damaged run folder is moved aside, never removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from paceline.errors import FolderError, RunError, StorageError
+from paceline.records.results import NotRun
+from paceline.records.run import Manifest, RunResult
+from paceline.records.study import Point, Run, Study
+from paceline.storage.codec import read_record, storage_error, sync_folder, write_atomically, write_record
+from paceline.storage.folder import RunFolder, StudyFolder
+from paceline.studies.folder.lock import StudyLock, holder_of, in_use, is_lock_file
+from paceline.studies.load.toml_text import study_toml
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyPoints:
+    """`points.json`: a study and its points, all that a report needs besides the runs.
+
+    The study is in it too, so that the two can never be of different executions.
+    """
+
+    SCHEMA = "paceline.points/1"
+
+    study: Study
+    points: tuple[Point, ...]
+    not_run: tuple[NotRun, ...] = ()
+    """Points that the machine or cluster could not hold, and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """`failure.json`: why the last attempt at a run failed; removed when a later one succeeds."""
+
+    SCHEMA = "paceline.failure/1"
+
+    message: str
+    failed_at: str
+    """ISO 8601."""
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """The two files that make a run finished."""
+
+    manifest: Manifest
+    result: RunResult
+
+
+def is_study(folder: Path) -> bool:
+    """Whether a folder holds a study."""
+    return StudyFolder(folder).study.is_file()
+
+
+def check_folder(folder: Path) -> None:
+    """Raise FolderError where a study cannot be put into a folder; nothing is written."""
+    with _in_words(folder / "study.toml"):
+        _check_folder(folder)
+
+
+def _check_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise FolderError(
+            f"{folder} is a file.", right="A study needs a folder.", next="Choose another with --out DIR."
+        )
+    if folder.is_dir() and not is_study(folder) and not _is_unused(folder):
+        raise FolderError(
+            f"{folder} is not a study: it holds other files and no study.toml.",
+            right="A study goes into a new or empty folder, or continues in its own.",
+            next="Choose another folder with --out DIR.",
+        )
+    holder = holder_of(StudyFolder(folder).lock)
+    if holder is not None:
+        raise in_use(folder, holder)
+    parent = next(path for path in (folder, *folder.parents) if path.exists())
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise FolderError(
+            f"{folder} cannot be written to: {'it' if parent == folder else parent} is read-only.",
+            right="Paceline writes its runs and reports there.",
+            next="Choose another folder with --out DIR.",
+        )
+
+
+def _is_unused(folder: Path) -> bool:
+    """Whether nothing is in a folder but what a study leaves that was killed before its first file."""
+    return all(is_lock_file(path) or path.name.startswith(".study.toml.") for path in folder.iterdir())
+
+
+def set_aside(folder: Path) -> Path | None:
+    """Move an old study out of the way and return where it went; None where there was none."""
+    if not is_study(folder):
+        return None
+    # Under its lock, which moves along: nobody can start in the old folder meanwhile.
+    with StudyLock(StudyFolder(folder).lock) as lock:
+        moved = _move_aside(folder, "old")
+        lock.move(StudyFolder(moved).lock)
+    return moved
+
+
+def write_study(folder: StudyFolder, study: Study, points: Sequence[Point], not_run: Sequence[NotRun] = ()) -> None:
+    """Write the resolved study: `study.toml` for people, `points.json` for reports."""
+    record = StudyPoints(study=study, points=tuple(points), not_run=tuple(not_run))
+    write_atomically(folder.study, study_toml(study).encode())
+    write_record(folder.points_file, record)
+
+
+def finished(folder: RunFolder, run: Run) -> Finished | None:
+    """A run's manifest and result where it is finished; None where it is not; StorageError where it is damaged."""
+    with _in_words(folder.result):
+        if not folder.result.exists():
+            return None
+    result, manifest = read_record(folder.result, RunResult), read_record(folder.manifest, Manifest)
+    wanted = (run.point.point_id, run.number, run.seed)
+    for path, found in ((folder.result, result), (folder.manifest, manifest)):
+        if (found.point_id, found.run, found.seed) != wanted:
+            raise StorageError(f"{path} belongs to another run: run {found.run} of {found.point_id}.")
+    return Finished(manifest=manifest, result=result)
+
+
+def finished_or_none(folder: RunFolder, run: Run) -> Finished | None:
+    """The same with a damaged run taken for one that is not finished; nothing is moved."""
+    try:
+        return finished(folder, run)
+    except StorageError:
+        return None
+
+
+def unfinished(folder: StudyFolder, runs: Sequence[Run]) -> tuple[Run, ...]:
+    """Those of the runs that are not finished."""
+    return tuple(run for run in runs if finished_or_none(folder.run(run.point.point_id, run.number), run) is None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """How far a run has come."""
+
+    finished: Finished | None
+    attempt: int
+    """The number of the next try, from 1 on."""
+    note: str | None
+    """What was found damaged and moved aside."""
+
+
+def settle(folder: RunFolder, run: Run, *, going_on: bool = False) -> Settled:
+    """How far a run has come, with its folder made ready for the next try where it is not finished.
+
+    Where its ranks are going on by themselves that is the try to come, and the folder theirs.
+    """
+    try:
+        done = finished(folder, run)
+        with _in_words(folder.manifest):
+            before = read_record(folder.manifest, Manifest).attempt if folder.manifest.exists() else 0
+    except StorageError as error:
+        if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError):
+            raise  # a disk that does not answer now: what it holds may be whole
+        moved = _move_aside(folder.path, "damaged")
+        return Settled(finished=None, attempt=1, note=f"{error.what} It is run again; the old files are in {moved}.")
+    if done is None and not going_on:
+        sweep(folder.path)
+    return Settled(finished=done, attempt=before if going_on else before + 1, note=None)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what a killed process left half written; to be called by whoever alone writes there."""
+    with _in_words(folder / "study.toml"):
+        for path in folder.glob(".*.tmp"):
+            if not is_lock_file(path):
+                path.unlink(missing_ok=True)
+
+
+def failure_of(folder: RunFolder) -> Failure | None:
+    """Why the last attempt at a run failed; None where it did not, or where that cannot be read any more."""
+    try:
+        return read_record(folder.failure, Failure) if folder.failure.exists() else None
+    except StorageError:
+        return None
+
+
+def write_failure(folder: RunFolder, error: RunError, attempt: int) -> None:
+    """Keep why a run failed, for reports that are made later."""
+    failed_at = datetime.now().astimezone().isoformat(timespec="seconds")
+    write_record(folder.failure, Failure(message=str(error), failed_at=failed_at, attempt=attempt))
+
+
+def remove_failure(folder: RunFolder) -> None:
+    """Forget an earlier failure of a run that is finished now."""
+    with _in_words(folder.failure):
+        folder.failure.unlink(missing_ok=True)
+
+
+def _move_aside(path: Path, word: str) -> Path:
+    number = 1
+    while (target := path.with_name(f"{path.name}.{word}-{number}")).exists():
+        number += 1
+    with _in_words(target):
+        os.rename(path, target)
+        sync_folder(path.parent)
+    return target
+
+
+@contextlib.contextmanager
+def _in_words(path: Path) -> Iterator[None]:
+    """Turn what the operating system says about `path` into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(path, error) from error

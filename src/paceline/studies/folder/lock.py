@@ -1,0 +1,231 @@
+"""One study at a time in a folder: `STUDY/lock` says who.
+
+The file is created exclusively and whole (a hard link to a finished file; O_EXCL where there are no
+hard links), because flock fails on some parallel file systems. Its modification time is a heartbeat.
+
+Every lock has a token. The one successor of a lock that was left behind is whoever creates the file
+that is named after its token:
+
+    lock           {token: a}      left behind by a killed study
+    lock.a         {token: b}      b is the one successor of a; then b renames its own file over lock
+    lock.b         {token: c}      c is the successor of b, if b was killed before it came to that
+
+So two takers never both succeed, and at no moment is there no lock to see. Nobody removes a
+successor's file before `lock` itself has moved on: whoever creates one late sees that, and withdraws.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from paceline.errors import FolderError
+from paceline.storage.codec import storage_error, sync_folder, write_record
+from paceline.studies.folder.lock_holder import (
+    BEAT_S,
+    SILENT_S,
+    Holder,
+    is_local,
+    left_behind,
+    read_holder,
+    silence_s,
+    this_process,
+)
+from paceline.units import duration_text
+
+_NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+# `lock.TOKEN` of a successor; `.lock.TOKEN.tmp` of one who tries, and the temporary file it is written to.
+_OTHER_NAMES = re.compile(
+    r"lock\.([0-9a-f]{16}|unreadable-\d+-\d+)|\.lock\.[0-9a-f]{16}\.tmp|\.\.lock\.[0-9a-f]{16}\..*\.tmp"
+)
+
+
+class StudyLock:
+    """Held from `with` to its end; FolderError where somebody else holds it."""
+
+    def __init__(self, path: Path, *, say: Callable[[str], None] = lambda text: None, beat_s: float = BEAT_S) -> None:
+        self.path = path
+        self._say = say
+        self._beat_s = beat_s
+        self._me = this_process()
+        self._stop = threading.Event()
+        self._lost = False
+        # A thread, so that a long silence of the ranks does not make the lock look left behind.
+        self._heart = threading.Thread(target=self._beat, name="study-lock", daemon=True)
+
+    def __enter__(self) -> StudyLock:
+        try:
+            with contextlib.ExitStack() as undo:
+                undo.callback(self._release)
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._take()
+                self._heart.start()
+                undo.pop_all()
+        except OSError as error:
+            raise storage_error(self.path, error) from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._heart.join()
+        self._release()
+
+    def check(self) -> None:
+        """Raise FolderError where the lock was lost: its file removed, or taken over during a long suspension."""
+        if self._lost:
+            raise FolderError(
+                f"The lock {self.path} was removed or taken over by another process.",
+                right="One study at a time writes into a folder; this one stops, and keeps what is finished.",
+                next="See that no other study runs there, and run the same command again: it continues.",
+            )
+
+    def move(self, path: Path) -> None:
+        """Follow the lock to where its folder has been moved."""
+        self.path = path
+
+    def _release(self) -> None:
+        # What cannot be removed any more is left behind, and taken over by whoever comes next.
+        with contextlib.suppress(OSError):
+            if self._is_mine():
+                self.path.unlink()
+
+    def _take(self) -> None:
+        draft = self.path.with_name(f".lock.{self._me.token}.tmp")
+        try:
+            write_record(draft, self._me)
+            while not self._try(draft):
+                time.sleep(0.01)  # somebody released or took it meanwhile: look again
+            sync_folder(self.path.parent)
+        finally:
+            draft.unlink(missing_ok=True)
+        self._sweep()
+
+    def _try(self, draft: Path) -> bool:
+        """Take the lock; False where it changed hands while it was looked at."""
+        if _create(draft, self.path):
+            return True
+        last, place = read_holder(self.path), self.path
+        chain: list[tuple[Holder, Path]] = []
+        while last is not None and left_behind(last, place, now_s=_server_time(draft)):
+            chain.append((last, place))
+            place = self.path.with_name(f"lock.{last.token}")
+            if _create(draft, place):
+                return self._succeed(draft, place, chain)
+            last = read_holder(place)
+        if last is None:
+            return False
+        raise in_use(self.path.parent, last)
+
+    def _succeed(self, draft: Path, claim: Path, chain: list[tuple[Holder, Path]]) -> bool:
+        """Put this process into the place of those left behind, unless somebody else has been faster."""
+        first, silent = chain[0][0], silence_s(chain[0][1], _server_time(draft))
+        current = read_holder(self.path)
+        if current is None or current.token != first.token:
+            claim.unlink(missing_ok=True)
+            return False
+        os.replace(draft, self.path)
+        if not is_local(first):
+            self._say(
+                f"Took {self.path.parent} over from process {first.pid} on {first.host or 'an unknown host'}, "
+                f"which gave no sign of life for {duration_text(silent)}."
+            )
+        return True
+
+    def _sweep(self) -> None:
+        """Remove the files by which earlier locks were handed on."""
+        now_s = _server_time(self.path)
+        for path in self.path.parent.iterdir():
+            if _OTHER_NAMES.fullmatch(path.name):
+                # The draft of a process that is looking at the lock now has to stay.
+                is_draft = path.name.startswith(".")
+                if not is_draft or silence_s(path, now_s) > SILENT_S:
+                    path.unlink(missing_ok=True)
+
+    def _is_mine(self) -> bool:
+        holder = read_holder(self.path)
+        return holder is not None and holder.token == self._me.token
+
+    def _beat(self) -> None:
+        while not self._stop.wait(self._beat_s):
+            try:
+                if not self._is_mine():
+                    self._lost = True
+                    return
+                os.utime(self.path)
+            except OSError:
+                continue  # a file server that does not answer now may do so at the next beat
+
+
+def holder_of(path: Path) -> Holder | None:
+    """Who holds a lock now; None where nobody does. Takes nothing and writes nothing."""
+    holder = read_holder(path)
+    return None if holder is None or left_behind(holder, path, now_s=time.time()) else holder
+
+
+def in_use(folder: Path, holder: Holder) -> FolderError:
+    """What is said to the second study in a folder."""
+    if not holder.pid:
+        return FolderError(
+            f"{folder} is in use: its lock is not readable yet.",
+            right="One study at a time writes into a folder.",
+            next=f"Try again in {SILENT_S:.0f} s: a lock that nobody keeps alive is taken over then.",
+        )
+    end = f"end it (kill {holder.pid})" if is_local(holder) else f"end it on {holder.host}"
+    return FolderError(
+        f"{folder} is in use: process {holder.pid} on {holder.host} has run a study in it since {holder.since} "
+        f"({holder.command}).",
+        right="One study at a time writes into a folder.",
+        next=f"Wait for it, {end}, or choose another folder with --out DIR.",
+    )
+
+
+def _create(draft: Path, path: Path) -> bool:
+    """Create `path` with the contents of `draft`, whole; False where it exists."""
+    try:
+        os.link(draft, path)
+        return True
+    except FileExistsError:
+        # A network file system may repeat a request whose answer was lost, and then report its own success as this.
+        return _same_file(draft, path)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    except FileExistsError:
+        return False
+    with os.fdopen(handle, "wb") as file:
+        file.write(draft.read_bytes())
+        file.flush()
+        os.fsync(file.fileno())
+    return True
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except FileNotFoundError:
+        return False
+
+
+def is_lock_file(path: Path) -> bool:
+    """Whether a file belongs to a lock: ours by its name, and `lock` itself by what is in it."""
+    if path.name != "lock":
+        return _OTHER_NAMES.fullmatch(path.name) is not None
+    holder = read_holder(path)
+    return holder is None or holder.pid != 0 or path.stat().st_size == 0
+
+
+def _server_time(draft: Path) -> float:
+    """The time as the file server has it, so that the clocks of two hosts need not agree."""
+    os.utime(draft)
+    return draft.stat().st_mtime

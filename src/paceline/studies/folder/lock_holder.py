@@ -1,0 +1,125 @@
+"""Who runs a study in a folder, as its lock file says, and whether they still do.
+
+A holder is gone when it was a process of this machine and that process is no more, or when it was
+one of another machine and its heartbeat, the lock file's modification time, has stopped. Hosts that
+share a disk may share a name too: this machine is told by the number of its boot besides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shlex
+import socket
+import sys
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import psutil
+
+from paceline.errors import StorageError
+from paceline.storage.codec import read_record
+
+BEAT_S = 5.0
+SILENT_S = 60.0
+"""A process of another machine without a heartbeat for this long is taken for gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Who is running a study."""
+
+    SCHEMA = "paceline.lock/1"
+
+    host: str
+    boot_id: str = ""
+    """Of the running kernel; empty where it has none, and in locks that were written without."""
+    pid: int
+    pid_space: str
+    """Containers of one host may count processes apart: a number means something only within one space."""
+    started_at: float
+    """When the process began, seconds since 1970: process numbers are used again."""
+    since: str
+    """ISO 8601."""
+    token: str
+    command: str
+
+
+def this_process() -> Holder:
+    """This process, with a token of its own."""
+    return Holder(
+        host=socket.gethostname(),
+        boot_id=_boot_id(),
+        pid=os.getpid(),
+        pid_space=_pid_space(),
+        started_at=psutil.Process().create_time(),
+        since=datetime.now().astimezone().isoformat(timespec="seconds"),
+        token=secrets.token_hex(8),
+        command=shlex.join(sys.argv)[:200],
+    )
+
+
+def _boot_id(path: Path = Path("/proc/sys/kernel/random/boot_id")) -> str:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def _pid_space() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+def read_holder(path: Path) -> Holder | None:
+    """What a lock file says; None where there is none. One that cannot be understood has its own token."""
+    try:
+        holder = read_record(path, Holder)
+        if re.fullmatch(r"[0-9a-f]{16}", holder.token) and 0 < holder.pid < 2**31:
+            return holder
+    except StorageError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        if isinstance(error.__cause__, OSError):
+            raise error.__cause__ from error
+    with contextlib.suppress(FileNotFoundError):
+        status = path.stat()
+        token = f"unreadable-{status.st_ino}-{status.st_mtime_ns}"
+        return Holder(host="", pid=0, pid_space="", started_at=0.0, since="", token=token, command="")
+    return None
+
+
+def left_behind(holder: Holder, path: Path, *, now_s: float) -> bool:
+    """Whether nobody keeps a lock any more."""
+    silent_s = silence_s(path, now_s)
+    if not is_local(holder):
+        return silent_s > SILENT_S
+    try:
+        process = psutil.Process(holder.pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return True
+        # A clock that is set shifts the time at which a process seems to have begun: its heartbeat decides then.
+        return abs(process.create_time() - holder.started_at) > 1 and silent_s > 3 * BEAT_S
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.AccessDenied:
+        return False
+
+
+def is_local(holder: Holder) -> bool:
+    """Whether a holder's process number means something here."""
+    here = (socket.gethostname(), _boot_id(), _pid_space())
+    return (holder.host, holder.boot_id, holder.pid_space) == here
+
+
+def silence_s(path: Path, now_s: float) -> float:
+    """Seconds since the last heartbeat of a lock; 0 where it is gone."""
+    try:
+        return now_s - path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

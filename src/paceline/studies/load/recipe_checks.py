@@ -1,0 +1,160 @@
+"""What cannot be right in the settings that decide how a run learns: rates, schedules, optimizers, averages.
+
+A setting that would do nothing is refused, too: whoever gave it expects that it does something. Where what it belongs
+to is varied, it does at some points.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from paceline import catalog
+from paceline.records.settings import FinetuneSettings, TrainSettings
+from paceline.records.study import Study
+from paceline.studies.expand.recipe import RECIPES, RULES, SCHEDULES
+from paceline.studies.load.keys import Problem, shown
+
+_CHOICES = {
+    "recipe": RECIPES,
+    "lr_rule": RULES,
+    "schedule": SCHEDULES,
+    "epochs_rule": ("none", "divide-by-ranks"),
+    "initialiser": ("", "keras"),
+}
+_USUAL = TrainSettings()
+
+
+def problems(study: Study, ranks: tuple[int, ...], vary: Mapping[str, Collection[object]]) -> Iterator[Problem]:
+    """Everything that is wrong with one combination of a study's factors, which are those of `vary`."""
+    train = study.train
+    for key, allowed in _CHOICES.items():
+        if getattr(train, key) not in allowed:
+            yield _problem(train, key, f"must be {' or '.join(map(shown, allowed))}.")
+    yield from _numbers(train)
+    most = max((*ranks, 1))
+    ruled = train.lr_rule != "none" or "train.lr_rule" in vary
+    if not ruled and ("train.lr_rule" in study.given or not (train.recipe or "train.recipe" in vary)):
+        yield from _unruled(train)
+    yield from _rate(train, _epochs(train, most))
+    schedules = {train.schedule, study.finetune.schedule}
+    if "step" not in schedules.union(*(vary.get(path, ()) for path in ("train.schedule", "finetune.schedule"))):
+        yield from _unstepped(train)
+    yield from optimizer_problems("train", train, train.optimizer)
+    yield from _servers(train, study.run.strategy)
+    yield from _parts(train, most)
+    if train.epochs_rule == "divide-by-ranks" and train.epochs is None and train.steps is not None:
+        text = "divides epochs, and train.steps is given. Give train.epochs in its place."
+        yield _problem(train, "epochs_rule", text, "epochs", "steps")
+
+
+def varied_problems(train: TrainSettings, vary: Iterable[str]) -> Iterator[Problem]:
+    """What is wrong with the factors of a study as a whole."""
+    if train.epochs_rule == "divide-by-ranks" and "train.epochs" in vary:
+        text = "the number of epochs follows from the ranks, so it cannot be varied. Give one train.epochs."
+        yield _problem(train, "epochs_rule", text, "epochs")
+
+
+def _numbers(train: TrainSettings) -> Iterator[Problem]:
+    for key in ("warmup_epochs", "average_epochs", "clip_norm"):
+        if not (math.isfinite(getattr(train, key)) and getattr(train, key) >= 0):
+            yield _problem(train, key, "must be finite, 0 or more.")
+    if train.step_epochs is not None and not 0 < train.step_epochs < math.inf:
+        yield _problem(train, "step_epochs", "must be a finite number above 0.")
+    for key in ("lr_batch", "accumulate"):
+        value = getattr(train, key)
+        if value is not None and value < 1:
+            yield _problem(train, key, "must be 1 or more.")
+    if not 0 < train.step_factor < 1:
+        yield _problem(train, "step_factor", "must be above 0 and below 1.")
+    if not 0 <= train.label_smoothing < 1:
+        yield _problem(train, "label_smoothing", "must be from 0 to below 1.")
+
+
+def _unruled(train: TrainSettings) -> Iterator[Problem]:
+    """What does nothing where no point has a rule for its rate."""
+    rule = 'Give train.lr_rule = "linear" or "sqrt".'
+    if train.lr_batch is not None:
+        yield _problem(train, "lr_batch", f"says what train.lr is for, and no rule asks for it. {rule}", "lr_rule")
+    if train.warmup_epochs > 0:
+        text = f"leads from train.lr to what a rule makes of it, and there is no rule. {rule}"
+        yield _problem(train, "warmup_epochs", text, "lr_rule")
+
+
+def _unstepped(train: TrainSettings) -> Iterator[Problem]:
+    """What does nothing where no phase of any point has the schedule for it."""
+    for key in ("step_epochs", "step_factor"):
+        if getattr(train, key) != getattr(_USUAL, key):
+            yield _problem(train, key, 'only schedule = "step" takes it.', "schedule")
+
+
+def _rate(train: TrainSettings, epochs: int | None) -> Iterator[Problem]:
+    """What holds between a rule, its warm-up and the schedule."""
+    if train.warmup_epochs > 0 and train.lr_rule == "adascale":
+        text = (
+            'train.lr_rule = "adascale" raises the rate by what it measures, without a warm-up. Leave one of them out.'
+        )
+        yield _problem(train, "warmup_epochs", text, "lr_rule")
+    if train.warmup_epochs > 0 and train.schedule == "one-cycle":
+        text = 'train.schedule = "one-cycle" has a rise of its own. Leave one of them out.'
+        yield _problem(train, "warmup_epochs", text, "schedule")
+    if epochs is not None and train.warmup_epochs > epochs:
+        yield _problem(train, "warmup_epochs", f"is longer than the {epochs} epochs of the run.", "epochs")
+    if train.schedule == "step" and train.step_epochs is None:
+        text = "needs train.step_epochs, the epochs between two falls."
+        yield _problem(train, "schedule", text, "step_epochs")
+
+
+def optimizer_problems(section: str, settings: TrainSettings | FinetuneSettings, optimizer: str) -> Iterator[Problem]:
+    """What is wrong with the numbers of a section that only some optimizers take, for the one that it has."""
+    for key in ("epsilon", "rho"):
+        path, value = f"{section}.{key}", getattr(settings, key)
+        if value is None:
+            continue
+        if not 0 < value < (1 if key == "rho" else math.inf):
+            limits = "above 0 and below 1" if key == "rho" else "a finite number above 0"
+            yield Problem((path,), f"{path} = {shown(value)}: must be {limits}.")
+        if key not in catalog.optimizer(optimizer).takes:
+            takers = [name for name, entry in catalog.entries("optimizer") if key in entry.takes]
+            only = f"{', '.join(takers)} {'take' if len(takers) > 1 else 'takes'} it"
+            about = dict.fromkeys((path, f"{section}.optimizer", "train.optimizer"))
+            yield Problem(tuple(about), f"{path} = {shown(value)}: only {only}, not {shown(optimizer)}.")
+
+
+def _servers(train: TrainSettings, strategy: str) -> Iterator[Problem]:
+    """What a strategy cannot do, by what it has where."""
+    entry = catalog.strategy(strategy)
+    if entry.has_servers:
+        if catalog.optimizer(train.optimizer).by_layer:
+            text = f"steps whole layers, and under {strategy} a server may hold a part of one. Use another strategy."
+            yield _problem(train, "optimizer", text, "run.strategy")
+        if train.clip_norm > 0:
+            text = f"under {strategy} every server sees its own part of the gradient, and none its whole length."
+            yield _problem(train, "clip_norm", text, "run.strategy")
+    if train.average_epochs > 0 and entry.own_weights:
+        text = f"under {strategy} every rank has weights of its own between two meetings: there is no one average."
+        yield _problem(train, "average_epochs", text, "run.strategy")
+
+
+def _parts(train: TrainSettings, ranks: int) -> Iterator[Problem]:
+    if train.accumulate < 2:
+        return
+    if train.sync_batchnorm:
+        text = "ranks with parts of different numbers would wait for one another in train.sync_batchnorm."
+        yield _problem(train, "accumulate", f"{text} Leave one of them out.", "sync_batchnorm")
+    batch = train.batch_per_rank or (train.batch_global or 0) // ranks
+    if 0 < batch < train.accumulate:
+        text = f"is more than the {batch} samples that a rank has in a step."
+        yield _problem(train, "accumulate", text, "batch_global", "batch_per_rank", "run.ranks")
+
+
+def _epochs(train: TrainSettings, ranks: int) -> int | None:
+    if train.epochs is None or train.epochs_rule != "divide-by-ranks":
+        return train.epochs
+    return math.ceil(train.epochs / ranks)
+
+
+def _problem(train: TrainSettings, key: str, text: str, *others: str) -> Problem:
+    about = (key, *others)
+    paths = tuple(path if "." in path else f"train.{path}" for path in about)
+    return Problem(paths, f"train.{key} = {shown(getattr(train, key))}: {text}")

@@ -1,0 +1,68 @@
+"""Joining the other ranks: device, backend and process group of this rank."""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+
+from paceline.errors import RequestError
+from paceline.identity import Identity
+from paceline.records.run import Manifest
+from paceline.storage.folder import RunFolder
+from paceline.training import mpi_session
+from paceline.training.rendezvous import meet
+
+
+def choose_device(asked: str, local_rank: int) -> torch.device:
+    """The device of this rank: one GPU per local rank where there are GPUs and they are wanted."""
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if asked == "cpu" or (asked == "auto" and gpus == 0):
+        return torch.device("cpu")
+    if local_rank >= gpus:
+        raise RequestError(
+            f"Rank {local_rank} of this host has no GPU: {gpus} found, one per rank is needed.",
+            right="Ask for at most as many ranks as there are GPUs, or for the CPU.",
+            next="Use `--set run.device=cpu`.",
+        )
+    torch.cuda.set_device(local_rank)
+    return torch.device("cuda", local_rank)
+
+
+def backend_name(device: torch.device, size: int) -> str:
+    """What the ranks talk through; `none` where there is only one."""
+    if size == 1:
+        return "none"
+    return "nccl" if device.type == "cuda" else "gloo"
+
+
+def join(identity: Identity, folder: RunFolder, manifest: Manifest, device: torch.device) -> None:
+    """Become a member of the process group; a single rank needs none."""
+    if identity.size == 1:
+        return
+    place = meet(identity, folder, manifest)
+    # Rank 0 has a socket that already listens: no port can be taken in between, and nothing listens
+    # on another interface.
+    store = dist.TCPStore(
+        place.address, place.port, identity.size, is_master=identity.rank == 0, master_listen_fd=place.listening_fd
+    )
+    # What lies on the CPU goes through gloo even with GPUs: a rank that lacks its own is found before NCCL starts.
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    dist.init_process_group(backend, store=store, rank=identity.rank, world_size=identity.size)
+
+
+def leave() -> None:
+    """Leave the group after a good run; after an error this could wait for a peer that is gone."""
+    mpi_session.leave()
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def is_peer_failure(error: BaseException) -> bool:
+    """Whether an error only says that another rank has gone."""
+    return isinstance(error, dist.DistError | RuntimeError) and tells_of_a_peer(str(error))
+
+
+def tells_of_a_peer(text: str) -> bool:
+    """Whether the words of an error are those of a connection that another rank's end has broken."""
+    signs = ("connection closed", "connection reset", "connection refused", "broken pipe", "remote process exited")
+    return any(sign in text.lower() for sign in signs)

@@ -1,0 +1,182 @@
+"""Latency and bandwidth between pairs of ranks, measured before the first step by messages that carry nothing.
+
+    echo     8 bytes to and fro                        half the median round trip                     ──▶ latency
+    stream   one large message after another           size ÷ median time from arrival to arrival     ──▶ bandwidth
+
+Which pairs: two ranks inside each host, and the first ranks of neighbouring hosts; one pair at a time, so that they
+do not disturb each other. Sizes grow by 4 as long as the time allows. The first message of a stream is not timed: it
+takes what a link lets through faster than its rate for a moment (256 kB and more, in shapers and switches). The rate is
+that of the payload: on Ethernet with frames of 1,500 bytes, headers take 5 % of the line besides.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+
+from paceline.records.allocation import Link, ProcessFacts
+from paceline.units import seconds
+
+TARGET_S = 0.5
+"""What all links together may take where they are fast."""
+LIMIT_S = 3.0
+"""What they may take where they are slow, about."""
+MOST_OF_A_KIND = 8
+"""Pairs inside hosts, and as many between: on a large cluster the first ones stand for the rest."""
+ECHO_BYTES = 8
+SMALLEST, BEYOND_BURSTS, LARGEST = 1 << 16, 1 << 20, 1 << 22
+"""Bytes of a stream's messages; those below the second may still be within what a shaper lets through at once."""
+_ECHOES, _REPEATS = (5, 50), (3, 10)
+"""Fewest and most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two ranks between which a link is measured."""
+
+    source: int
+    target: int
+    kind: str
+    """inside or between."""
+
+
+def pairs(ranks: Sequence[ProcessFacts]) -> tuple[Pair, ...]:
+    """Whom to measure between: inside every host with two processes, and from each host to the next."""
+    hosts: dict[tuple[str, str, str], list[int]] = {}
+    for given in ranks:
+        hosts.setdefault((given.machine, given.node, given.host), []).append(given.rank)
+    members = list(hosts.values())
+    inside = [Pair(own[0], own[1], "inside") for own in members if len(own) > 1]
+    between = [Pair(own[0], other[0], "between") for own, other in itertools.pairwise(members)]
+    return (*inside[:MOST_OF_A_KIND], *between[:MOST_OF_A_KIND])
+
+
+def measured(todo: Sequence[Pair], ranks: Sequence[ProcessFacts], rank: int) -> list[Link]:
+    """The links of which this rank is the source; to be called on every rank with the same pairs.
+
+    Only sources use `ranks`.
+    """
+    found = []
+    for pair in todo:
+        dist.all_reduce(torch.zeros(1))  # one pair at a time; a barrier would start NCCL where there are GPUs
+        if rank == pair.source:
+            source, target = ranks[pair.source], ranks[pair.target]
+            found.append(Source(pair.target, TARGET_S / len(todo), LIMIT_S / len(todo)).link(pair, source, target))
+        elif rank == pair.target:
+            answer(pair.source)
+    return found
+
+
+class Source:
+    """The side of a link that decides what is sent, and when it is enough."""
+
+    def __init__(
+        self, target: int, target_s: float, limit_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._target = target
+        self._target_s = target_s
+        self._limit_s = limit_s
+        self._clock = clock
+        self._began = clock()
+
+    def link(self, pair: Pair, source: ProcessFacts, target: ProcessFacts) -> Link:
+        """Measure, and let the other side go."""
+        self._echo(3)  # the first message opens the connection
+        latencies = self._echo(_within(_ECHOES, 0.1 * self._target_s / (2 * max(self._echo(3)))))
+        sizes, times = self._streams()
+        self._ask(0, 0, 0)
+        latency, rate = _middle(latencies), [sizes[-1] / value for value in _middle(times[-1])]
+        return Link(
+            source=pair.source,
+            target=pair.target,
+            source_host=source.place,
+            target_host=target.place,
+            kind=pair.kind,
+            latency_s=latency[1],
+            latency_low_s=latency[0],
+            latency_high_s=latency[2],
+            bandwidth=rate[1],
+            bandwidth_low=rate[2],
+            bandwidth_high=rate[0],
+            sizes=tuple(sizes),
+            times_s=tuple(statistics.median(own) for own in times),
+            repeats=len(times[-1]),
+        )
+
+    def _streams(self) -> tuple[list[int], list[list[float]]]:
+        """Messages of growing size, and the times of each size; of the last, several."""
+        sizes, times = [SMALLEST], [self._stream(SMALLEST, 1)]
+        while sizes[-1] < LARGEST:
+            larger, expected_s = 4 * sizes[-1], 4 * times[-1][0]
+            allowed_s = self._limit_s if larger <= BEYOND_BURSTS else self._target_s
+            if self._took_s() + (2 + _REPEATS[0]) * expected_s > allowed_s:
+                break
+            sizes.append(larger)
+            times.append(self._stream(larger, 1))
+        spare_s = self._target_s - self._took_s()
+        times[-1] = self._stream(sizes[-1], _within(_REPEATS, spare_s / times[-1][0]))
+        return sizes, times
+
+    def _echo(self, count: int) -> list[float]:
+        """Seconds one way, of messages to and fro."""
+        self._ask(ECHO_BYTES, count, 1)
+        message, halves = torch.zeros(ECHO_BYTES, dtype=torch.uint8), []
+        for _ in range(count):
+            began_ns = time.perf_counter_ns()
+            dist.send(message, self._target)
+            dist.recv(message, self._target)
+            halves.append(seconds(time.perf_counter_ns() - began_ns) / 2)
+        return halves
+
+    def _stream(self, size: int, count: int) -> list[float]:
+        """Seconds from one arrival to the next, of messages sent one after another."""
+        self._ask(size, count, 0)
+        message = torch.zeros(size, dtype=torch.uint8)
+        for _ in range(count + 1):
+            dist.send(message, self._target)
+        arrivals_ns = torch.zeros(count + 1, dtype=torch.int64)
+        dist.recv(arrivals_ns, self._target)
+        return [seconds(max(1, gap)) for gap in arrivals_ns.diff().tolist()]
+
+    def _ask(self, size: int, count: int, echo: int) -> None:
+        dist.send(torch.tensor([size, count, echo]), self._target)
+
+    def _took_s(self) -> float:
+        return self._clock() - self._began
+
+
+def answer(source: int) -> None:
+    """The other side of a link: does what it is asked to, until it is let go."""
+    while True:
+        request = torch.zeros(3, dtype=torch.int64)
+        dist.recv(request, source)
+        size, count, echo = request.tolist()
+        if not size:
+            return
+        message = torch.zeros(size, dtype=torch.uint8)
+        arrivals_ns = []
+        for _ in range(count if echo else count + 1):
+            dist.recv(message, source)
+            if echo:
+                dist.send(message, source)
+            arrivals_ns.append(time.perf_counter_ns())
+        if not echo:
+            dist.send(torch.tensor(arrivals_ns), source)
+
+
+def _within(bounds: tuple[int, int], wanted: float) -> int:
+    return min(max(int(wanted), bounds[0]), bounds[1])
+
+
+def _middle(values: Sequence[float]) -> tuple[float, float, float]:
+    """First quartile, median, third quartile."""
+    if len(values) == 1:
+        return values[0], values[0], values[0]
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, middle, high

@@ -1,0 +1,218 @@
+"""The training loop of one rank, readable in one sitting.
+
+    input-wait ─▶ forward ─▶ backward ─▶ exchange ─▶ optimizer          once a step
+                                                      checkpoint         every so many steps
+    evaluate on validation, one line of curves.csv                       once an epoch
+
+That is one phase; `course.py` leads from phase to phase.
+Random numbers (dropout) follow from (seed, step, index along the data axis): ranks with the same samples draw the same
+ones, and so does a run that stopped anywhere and goes on. The last step of a phase always leaves a checkpoint where any
+are asked for: the trained model.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+from dataclasses import asdict, fields, replace
+
+import numpy as np
+import torch
+
+from paceline import units
+from paceline.records.run import Epoch, NoiseEpoch
+from paceline.storage.codec import write_atomically
+from paceline.training.batches import Batch, Order
+from paceline.training.evaluate import evaluate
+from paceline.training.optim.parts import in_parts, sending_nothing
+from paceline.training.rank import Rank
+from paceline.training.resume import save_checkpoint
+
+
+def train(rank: Rank) -> bool:
+    """Train from wherever the rank stands to the end of its phase; False where it was told to leave before that.
+
+    It has then written a checkpoint.
+    """
+    recorder, phase, per_epoch = rank.recorder, rank.phase, rank.inputs.batches.steps_per_epoch
+    device = rank.objective.sums.device
+    rank.network.begin_training()
+    with recorder.span("startup", "warm-up"):
+        rank.optim.strategy.warm_up(lambda: _warm_up_pass(rank))
+        rank.optim.strategy.everyone.barrier()
+    recorder.begin_steps(rank.progress.step, rank.total_steps)
+    while rank.progress.step < phase.last_step:
+        epoch = phase.epoch(rank.progress.step, per_epoch)
+        first_step = phase.first_step + (epoch - phase.first_epoch) * per_epoch
+        last_step = min(first_step + per_epoch, phase.last_step)
+        order = rank.inputs.batches.order(epoch)
+        started_at_ns = recorder.clock_ns() - units.nanoseconds(rank.progress.epoch_elapsed_s)
+        while rank.progress.step < last_step:
+            everyone = rank.optim.strategy.everyone
+            if rank.notice.agreed(rank.progress.step, everyone, rank=rank.place.rank, device=device):
+                save_checkpoint(rank)
+                everyone.barrier()  # nobody leaves before it is on the disk
+                return False
+            with recorder.span("step"):
+                _step(rank, order, rank.progress.step - first_step)
+            if rank.progress.step == last_step:
+                _await_device(rank)
+            rank.progress.epoch_elapsed_s = units.seconds(recorder.clock_ns() - started_at_ns)
+            if rank.progress.step < last_step and _checkpoint_due(rank):
+                save_checkpoint(rank)
+        _end_epoch(rank, epoch, last_step - first_step)
+        # After the epoch's line is written: a run that resumes here must not lose it.
+        if _checkpoint_due(rank):
+            save_checkpoint(rank)
+    return True
+
+
+def _step(rank: Rank, order: Order, number: int) -> None:
+    """One optimizer step."""
+    recorder, strategy = rank.recorder, rank.optim.strategy
+    with recorder.span("input-wait"):
+        batch = rank.inputs.batches.take(order, number)
+    strategy.before_forward()
+    _seed_step(rank)
+    # Before anything is sent: servers are told the rate together with the gradients.
+    _set_rate(rank)
+    *first, last = in_parts(batch, rank.place.manifest.point.train.accumulate)
+    with sending_nothing(strategy.module, bool(first)):
+        losses = [_forward_backward(rank, part) for part in first]
+    losses.append(_forward_backward(rank, last))
+    strategy.exchange()
+    with recorder.span("optimizer"):
+        _look_at_noise(rank, batch.samples_global)
+        if clip_norm := rank.place.manifest.point.train.clip_norm:
+            strategy.clip(clip_norm)
+        strategy.update()
+        strategy.clear()
+        if rank.optim.adascale:
+            rank.optim.adascale.advance()
+        if rank.optim.average:
+            rank.optim.average.update(rank.progress.step + 1 - rank.phase.first_step)
+    rank.progress.step += 1
+    recorder.end_step(rank.progress.step)
+    if rank.on_step:
+        rank.on_step(rank.progress.step, torch.stack(losses).sum() / batch.samples_global)
+
+
+def _forward_backward(rank: Rank, batch: Batch) -> torch.Tensor:
+    """Add the gradients of a batch, or of a part of one, to what is there; the sum of its losses."""
+    optim, network = rank.optim, rank.network
+    if network.attendance:
+        network.attendance.counted = batch.samples > 0
+    with optim.noise.watching(network.learner, rank.progress.step, batch, optim.strategy.loss_factor):
+        return optim.strategy.forward_backward(batch, rank.objective)
+
+
+def _look_at_noise(rank: Rank, samples_global: int) -> None:
+    """Note how noisy the gradient is, where that is asked for; AdaScale's rate for this very step follows from it."""
+    rank.optim.noise.exchanged(rank.network.learner, rank.progress.step, samples_global)
+    if rank.optim.adascale:
+        for seen in rank.optim.noise.gather(rank.optim.strategy.peers):  # a message of a few bytes in every step
+            rank.optim.adascale.measured(seen.variance, seen.signal, seen.parts)
+        _set_rate(rank)
+
+
+def _set_rate(rank: Rank) -> None:
+    steps = rank.optim.adascale.progress if rank.optim.adascale else rank.progress.step - rank.phase.first_step
+    rate = rank.optim.pace.lr(steps) * rank.optim.gain
+    for group in rank.optim.optimizer.param_groups:
+        group["lr"] = rate
+
+
+def _await_device(rank: Rank) -> None:
+    """Let queued work end before an epoch's clock is read (device sync, once an epoch; nothing on a CPU)."""
+    if rank.objective.sums.is_cuda:
+        torch.cuda.synchronize()
+
+
+def _warm_up_pass(rank: Rank) -> None:
+    """A forward and backward pass whose gradients nobody uses, over as many samples as any other has."""
+    batches, strategy = rank.inputs.batches, rank.optim.strategy
+    batch, *_ = in_parts(batches.take(batches.order(0), 0), rank.place.manifest.point.train.accumulate)
+    if rank.network.attendance:
+        rank.network.attendance.counted = batch.samples > 0
+    rank.objective.loss_sum(strategy.module(batch.inputs), batch).backward()
+
+
+def _seed_step(rank: Rank) -> None:
+    """Give each (seed, step, data index) random numbers of its own, in all generators that a model may use."""
+    key = (rank.place.manifest.seed, rank.progress.step, rank.place.data_index)
+    seed = np.random.SeedSequence(key).generate_state(1)[0].item()
+    # Not torch.manual_seed: where CUDA was never used it notes the call stack each time, a quarter of a millisecond.
+    torch.default_generator.manual_seed(seed)
+    if rank.objective.sums.is_cuda:
+        torch.cuda.manual_seed(seed)
+    np.random.seed(seed)
+    random.seed(seed)
+
+
+def _end_epoch(rank: Rank, epoch: int, steps: int) -> None:
+    """Evaluate, and note the epoch as a line of `curves.csv`."""
+    recorder = rank.recorder
+    rank.optim.strategy.settle()
+    samples = rank.inputs.batches.samples_until(steps)
+    rank.optim.strategy.peers.sum(rank.objective.sums)
+    loss_sum, correct = rank.objective.sums.tolist()
+    evaluating_at_ns = recorder.clock_ns()
+    loss, accuracy = None, None
+    if len(rank.inputs.validation):
+        loss, accuracy = evaluate(
+            rank.network.learner,
+            rank.inputs.samples,
+            rank.inputs.validation,
+            recorder,
+            rank.optim.strategy.peers,
+            index=rank.place.data_index,
+            size=rank.place.data_size,
+            average=rank.optim.average,
+        )
+        rank.network.begin_training()
+    done = Epoch(
+        epoch=epoch + 1,
+        step=rank.progress.step,
+        samples=samples,
+        train_loss=loss_sum / samples,
+        train_accuracy=correct / samples,
+        validation_loss=loss,
+        validation_accuracy=accuracy,
+        epoch_s=rank.progress.epoch_elapsed_s,
+        evaluate_s=units.seconds(recorder.clock_ns() - evaluating_at_ns),
+        whole=samples == rank.inputs.batches.num_samples,
+        resumed=rank.progress.resumed_in_epoch,
+        phase=rank.phase.name,
+    )
+    rank.progress.epochs += (done,)
+    rank.objective.sums.zero_()
+    rank.progress.epoch_elapsed_s = 0.0
+    rank.progress.resumed_in_epoch = False
+    _end_noise(rank, epoch, rank.progress.step - steps)
+    if rank.place.rank == 0:
+        write_atomically(rank.place.folder.curves, _csv(rank.progress.epochs))
+        if rank.progress.noise_epochs:
+            write_atomically(rank.place.folder.noise, _csv(rank.progress.noise_epochs))
+
+
+def _end_noise(rank: Rank, epoch: int, first_step: int) -> None:
+    """Note the gradient noise of an epoch, where it was measured."""
+    noise = rank.optim.noise.end_epoch(epoch + 1, first_step, rank.optim.strategy.peers)
+    if noise and rank.optim.adascale:
+        noise = replace(noise, gain=rank.optim.adascale.gain, progress=rank.optim.adascale.progress)
+    if noise:
+        rank.progress.noise_epochs += (noise,)
+
+
+def _csv(epochs: tuple[Epoch, ...] | tuple[NoiseEpoch, ...]) -> bytes:
+    text = io.StringIO()
+    lines = csv.DictWriter(text, [each.name for each in fields(epochs[0])], lineterminator="\n")
+    lines.writeheader()
+    lines.writerows(asdict(epoch) for epoch in epochs)
+    return text.getvalue().encode()
+
+
+def _checkpoint_due(rank: Rank) -> bool:
+    every = rank.place.manifest.point.train.checkpoint_every
+    return every > 0 and (rank.progress.step % every == 0 or rank.progress.step == rank.phase.last_step)

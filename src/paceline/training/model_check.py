@@ -1,0 +1,184 @@
+"""Does the model build and fit the data? Asked once, in a process of its own, before any rank starts.
+
+    python -m paceline.training.model_check [--timed] MANIFEST...
+
+prints one JSON object: {"ok": true, "models": [{"parameters": ...}, ...]} about all manifests, or
+{"ok": false, "error": ..., "right": ..., "next": ...} about the first that is refused. With --timed
+it says how long a sample of each takes, too. A user's model runs the user's code, so it
+is never imported into the process that runs the study.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from paceline import catalog
+from paceline.data.cache import Dataset, open_dataset
+from paceline.data.store import split
+from paceline.errors import ModelError, PacelineError, RequestError
+from paceline.guard import end_with_launcher
+from paceline.identity import this_rank
+from paceline.records.run import Manifest
+from paceline.records.study import Point
+from paceline.storage.codec import read_record
+from paceline.training.augment import Augmentation
+from paceline.training.group import choose_device
+from paceline.training.models.build_model import build_model
+from paceline.training.phases import make_ready, unfreeze
+from paceline.training.precision import WEIGHTS, lay_out
+from paceline.training.timing_steps import sample_s
+
+
+def checked(manifest: Manifest) -> dict[str, Any]:
+    """Facts about the model, after one forward and backward pass over two samples."""
+    point = manifest.point
+    dataset = open_dataset(Path(manifest.data_folder)).dataset
+    split(dataset, point.data)
+    Augmentation(point.augment, dataset.shape)
+    model = build_model(
+        point.model.name,
+        point.model.options,
+        shape=dataset.shape,
+        classes=dataset.classes,
+        model_file=Path(manifest.model_file) if manifest.model_file else None,
+    )
+    parameters = sum(p.numel() for p in model.parameters())
+    make_ready(model, point)
+    lay_out(model, point.train, torch.device("cpu"))
+    _check_phase(point, model, dataset)
+    if point.train.cached_features:
+        _check_features(point, model, dataset)
+    if point.finetune.epochs:
+        unfreeze(model, point.finetune.batchnorm)
+        _check_phase(point, model, dataset)
+    # What other hosts have is theirs to say, when the ranks are there.
+    if not catalog.launcher(point.launcher).several_hosts:
+        choose_device(point.device, point.ranks - 1)
+    _check_mpi(point)
+    return {"ok": True, "parameters": parameters}
+
+
+def _check_phase(point: Point, model: torch.nn.Module, dataset: Dataset) -> None:
+    """A pass with what learns in one phase of the training."""
+    if not any(p.requires_grad for p in model.parameters()):
+        raise ModelError(f"The model {point.model.name!r} has no parameter to train.")
+    model.zero_grad(set_to_none=True)
+    _try_pass(point, model, dataset)
+    _check_gradients(point, model)
+
+
+def _try_pass(point: Point, model: torch.nn.Module, dataset: Dataset) -> None:
+    name, (height, width, channels) = point.model.name, dataset.shape
+    inputs = torch.zeros(2, channels, height, width, dtype=WEIGHTS[point.train.precision])
+    shape_text = "×".join(map(str, dataset.shape))
+    try:
+        scores = model(inputs)
+        if tuple(scores.shape) != (2, dataset.classes):
+            raise ModelError(
+                f"The model {name!r} returns {tuple(scores.shape)} for 2 images of {dataset.name}.",
+                right=f"With {dataset.classes} classes it has to return (2, {dataset.classes}).",
+                next="Correct the size of its last layer.",
+            )
+        functional.cross_entropy(scores, torch.zeros(2, dtype=torch.int64)).backward()
+    except ModelError:
+        raise
+    except Exception as error:
+        raise ModelError(
+            f"The model {name!r} does not fit {dataset.name}, images of {shape_text}: {error}",
+            right=f"It is given 2×{channels}×{height}×{width} floats and has to return (2, {dataset.classes}).",
+            next="Choose another model (`paceline models`) or correct this one.",
+        ) from error
+
+
+@torch.no_grad()
+def _check_features(point: Point, model: torch.nn.Module, dataset: Dataset) -> None:
+    """What stands in for the images has to lead to the same scores."""
+    name, (height, width, channels) = point.model.name, dataset.shape
+    inputs = torch.rand(2, channels, height, width, dtype=WEIGHTS[point.train.precision])
+    model.eval()
+    features: Any = model.features(inputs)  # pyright: ignore[reportCallIssue]  it has been asked for
+    if not isinstance(features, torch.Tensor) or features.dim() != 2 or len(features) != 2:
+        found = tuple(features.shape) if isinstance(features, torch.Tensor) else type(features).__name__
+        raise ModelError(
+            f"features() of the model {name!r} returns {found} for 2 images.",
+            right="For train.cached_features it has to return a row of numbers for each.",
+            next="Flatten them, or leave train.cached_features out.",
+        )
+    scores: Any = model.head(features)  # pyright: ignore[reportCallIssue]
+    # Mixed, what lies between the two halves is rounded to three digits in one of the ways and not in the other.
+    rtol, atol = (0.05, 0.05) if point.train.precision == "bfloat16" else (1e-3, 1e-4)
+    if not torch.allclose(scores, model(inputs), rtol=rtol, atol=atol):
+        raise ModelError(
+            f"The model {name!r} does more than head(features(inputs)): their scores differ.",
+            right="With train.cached_features its head is trained on features alone.",
+            next="Put all layers into features() and head, or leave train.cached_features out.",
+        )
+    model.train()
+
+
+def _check_gradients(point: Point, model: torch.nn.Module) -> None:
+    """DDP waits for the gradient of every parameter: one that the loss does not reach would stop it."""
+    unused = [name for name, p in model.named_parameters() if p.requires_grad and p.grad is None]
+    if unused and catalog.strategy(point.strategy).needs_every_gradient and point.ranks > 1:
+        raise ModelError(
+            f"The loss does not depend on parameter {unused[0]!r} of the model {point.model.name!r}.",
+            right=f"The strategy {point.strategy} needs a gradient for every parameter that is trained.",
+            next="Remove it, set its requires_grad to False, or use `--set run.strategy=flat`.",
+        )
+
+
+def _check_mpi(point: Point) -> None:
+    """MPI is an extra, and its strategies send from the host's memory."""
+    if not catalog.strategy(point.strategy).needs_mpi or point.ranks == 1:
+        return
+    if importlib.util.find_spec("mpi4py") is None:
+        raise RequestError(
+            f"The strategy {point.strategy} talks through MPI, and mpi4py is not installed.",
+            right="It comes with Paceline's extra `mpi`, and with it an MPI for machines that have none.",
+            next="Install it with `pip install 'paceline[mpi]'`, or use `--set run.strategy=flat`.",
+        )
+    if point.device == "cuda" or (point.device == "auto" and torch.cuda.is_available()):
+        raise RequestError(
+            f"The strategy {point.strategy} sends gradients from the host's memory, and this run's are on a GPU.",
+            right="On GPUs, ddp and flat send them with NCCL.",
+            next="Use `--set run.strategy=ddp`, or `--set run.device=cpu`.",
+        )
+
+
+def _answer(manifests: list[Manifest]) -> dict[str, Any]:
+    facts: list[dict[str, Any]] = [{"parameters": checked(manifest)["parameters"]} for manifest in manifests]
+    if "--timed" in sys.argv:
+        timed: dict[str, float] = {}
+        for manifest, fact in zip(manifests, facts, strict=True):
+            # Whatever the strategy, one rank computes the same.
+            key = f"{manifest.data_folder} {manifest.point.model} {manifest.point.train.precision}"
+            timed[key] = timed[key] if key in timed else sample_s(manifest)
+            fact["sample_s"] = timed[key]
+    return {"ok": True, "models": facts}
+
+
+def main() -> int:
+    """Print what was found, whatever the model itself prints."""
+    end_with_launcher(this_rank())
+    answer_to = os.fdopen(os.dup(1), "w")
+    with contextlib.redirect_stdout(sys.stderr):
+        try:
+            answer = _answer([read_record(Path(path), Manifest) for path in sys.argv[1:] if path != "--timed"])
+        except PacelineError as error:
+            answer = {"ok": False, "error": error.what, "right": error.right, "next": error.next}
+    with answer_to:
+        answer_to.write(json.dumps(answer) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

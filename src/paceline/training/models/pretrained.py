@@ -1,0 +1,147 @@
+"""A pretrained network from the options of `[model]`, the same for every family of networks.
+
+    weights        imagenet (as published), none (as if untrained), or a file: .safetensors, .pth, .pt, .bin
+    freeze         whether only the head learns; so it is where there are weights, unless said otherwise
+    head           sizes of dense layers before the last one: [] or, as in a published study, [20]
+    preprocessing  own, twice, unit or none: see preprocessing.py
+    image_size     pixels that the network is fed with; its own where it is not given
+
+What was done is kept in `facts` of the model, for the record.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import nn
+
+from paceline.data.weights_store import EFFICIENTNET_LITE0, Published, weights_file
+from paceline.errors import ModelError
+from paceline.training.models import efficientnet_lite
+from paceline.training.models.preprocessing import Preparation, Preprocessing, chosen
+from paceline.training.models.transfer import Transfer, dense_head
+from paceline.training.models.weights import fit_weights, read_weights, tensors_sha256
+
+LITE0_SHA256 = "b18da48aa9f129d5743788ee929e72f3f1d84f04b4944b70da4b9edab1d33506"
+"""Of the decoded tensors: then it does not matter in which file they came."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pretrained:
+    """A network without its last layer, and what belongs to it."""
+
+    name: str
+    base: nn.Module
+    """Makes N×features, or N×features×1×1, of N×3×H×W."""
+    features: int
+    own: Preparation
+    published: Published | None = None
+    """None where another library gets the weights."""
+    spare: Collection[str] = ()
+    """Starts of names that a file of weights may hold and the base does without: the last layer's."""
+    rename: Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]] = dict
+    """From the names of the published file to the base's own."""
+    sha256: str = ""
+    """Of the published tensors, where it is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferOptions:
+    """What [model] says about a pretrained network."""
+
+    weights: str = "imagenet"
+    freeze: bool | None = None
+    head: Sequence[int] = ()
+    preprocessing: str = "own"
+    image_size: int | None = None
+
+    @property
+    def frozen(self) -> bool:
+        """Whether only the head learns."""
+        return self.weights != "none" if self.freeze is None else self.freeze
+
+
+def takes_transfer_options(build: Callable[..., Transfer]) -> Callable[..., Transfer]:
+    """The function with its last parameter, the options, taken one by one: so [model] gives them, and so they are told
+    from options that there are not."""
+    *own, _ = inspect.signature(build).parameters.values()
+    options = inspect.signature(TransferOptions).parameters
+
+    @functools.wraps(build)
+    def builder(*arguments: Any, **named: Any) -> Transfer:
+        given = {name: named.pop(name) for name in options if name in named}
+        return build(*arguments, **named, options=TransferOptions(**given))
+
+    cast(Any, builder).__signature__ = inspect.Signature([*own, *options.values()])
+    return builder
+
+
+@takes_transfer_options
+def efficientnet_lite0(shape: tuple[int, int, int], classes: int, options: TransferOptions) -> Transfer:
+    """EfficientNet-Lite0 with a head for `classes`; 3,371,008 parameters without the head."""
+    network = Pretrained(
+        name="efficientnet-lite0",
+        base=efficientnet_lite.EfficientNetLite0(),
+        features=efficientnet_lite.FEATURES,
+        own=Preparation(size=efficientnet_lite.SIZE, interpolation="bicubic", mean=(127.0,) * 3, std=(128.0,) * 3),
+        published=EFFICIENTNET_LITE0,
+        spare=("classifier.",),
+        rename=efficientnet_lite.renamed,
+        sha256=LITE0_SHA256,
+    )
+    return with_head(network, shape, classes, options)
+
+
+def with_head(network: Pretrained, shape: tuple[int, int, int], classes: int, options: TransferOptions) -> Transfer:
+    """A network with the weights that are asked for, and the rest as `assembled` does it."""
+    model = assembled(network, shape, classes, options)
+    model.facts["weights"] = load_weights(network, options.weights)
+    return model
+
+
+def assembled(network: Pretrained, shape: tuple[int, int, int], classes: int, options: TransferOptions) -> Transfer:
+    """Preprocessing, a network as it is, and a new head; frozen where it is to be."""
+    preparation = chosen(network.own, kind=options.preprocessing, image_size=options.image_size)
+    model = Transfer(
+        network.base,
+        dense_head(network.features, classes, options.head),
+        preprocessing=Preprocessing(preparation, shape),
+    )
+    if options.frozen:
+        model.freeze()
+    model.facts = {
+        "network": network.name,
+        "base": "frozen" if model.frozen else "trained",
+        "preprocessing": f"{options.preprocessing}: {preparation.text}",
+    }
+    return model
+
+
+def load_weights(network: Pretrained, weights: str) -> str:
+    """Put the weights into the base that `weights` names; where they came from, for the record."""
+    if weights == "none":
+        return "none: as if untrained"
+    imagenet = network.published if weights == "imagenet" else None
+    path = weights_file(imagenet) if imagenet else Path(weights)
+    tensors = network.rename(read_weights(path))
+    digest = tensors_sha256(tensors)
+    if imagenet and network.sha256 and digest != network.sha256:
+        raise ModelError(
+            f"The tensors of {path} are not those of {network.name}: their SHA-256 differs.",
+            right=f"Expected {network.sha256} over the decoded tensors.",
+            next="Remove the file, so that it is fetched again.",
+        )
+    fit_weights(network.base, tensors, spare=network.spare, where=path.name)
+    return f"{'imagenet' if imagenet else 'own'}: {path.name}, SHA-256 of its tensors {digest[:16]}"
+
+
+def untrained(options: Mapping[str, object]) -> dict[str, object]:
+    """Options that build the same layers without reading any weights: for counting and showing them."""
+    weights, freeze = str(options.get("weights", "")), cast("bool | None", options.get("freeze"))
+    return {**options, "weights": "none", "freeze": TransferOptions(weights=weights, freeze=freeze).frozen}

@@ -1,0 +1,168 @@
+"""Batch-norm over the samples of a step, along the data axis: `train.sync_batchnorm` of a study file.
+
+PyTorch's own works on GPUs alone. A rank sends one message forward and one backward for each layer:
+
+    forward     n, mean and sum of squared distances of every channel, from every rank
+                n = Σ n_r    m = Σ n_r m_r / n    v = (Σ M_r + n_r (m_r - m)²) / n        (Chan, Golub, LeVeque, 1979)
+                x̂ = (x - m) / √(v + ε)    y = γ x̂ + β
+    backward    Σ dy and Σ dy·x̂ of every channel, summed over ranks
+                dx = γ / √(v + ε) · (dy - Σ dy / n - x̂ · Σ dy·x̂ / n)                      (Ioffe and Szegedy, 2015)
+
+So N ranks normalise as one process does with the same global batch, whatever their shares. A rank without samples
+passes one of weight zero through the network: it counts for nothing here, and is normalised with what the others have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn import functional
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from paceline.errors import ModelError
+from paceline.probe.recorder import Recorder
+
+SYNCHRONISED = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+
+
+@dataclass(slots=True)
+class BatchNormParticipation:
+    """Whether this rank's samples count in the step at hand; shared by all layers of a model."""
+
+    recorder: Recorder
+    group: dist.ProcessGroup | None = None
+    """The ranks along the data axis; None stands for all."""
+    counted: bool = True
+
+
+class SynchronisedBatchNorm(_BatchNorm):
+    """Takes the place of a layer of PyTorch, with its parameters, its buffers and its names in a checkpoint."""
+
+    def __init__(self, layer: _BatchNorm, attendance: BatchNormParticipation) -> None:
+        super().__init__(0, layer.eps, layer.momentum, layer.affine, layer.track_running_stats)
+        self.num_features = layer.num_features
+        self.weight, self.bias = layer.weight, layer.bias
+        for name in ("running_mean", "running_var", "num_batches_tracked"):
+            setattr(self, name, getattr(layer, name))
+        self.training = layer.training
+        self._attendance = attendance
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        if not self.training:
+            batch_statistics = self.running_mean is None
+            return functional.batch_norm(
+                input, self.running_mean, self.running_var, self.weight, self.bias, batch_statistics, 0.0, self.eps
+            )
+        # Statistics of bfloat16, as mixed precision gives it, are taken in float32: PyTorch's own layer does the same.
+        wide = input.to(torch.promote_types(input.dtype, torch.float32))
+        outputs, mean, variance, count = _Normalised.apply(wide, self.weight, self.bias, self.eps, self._attendance)
+        self._follow(mean, variance, int(count))
+        return outputs.to(input.dtype)
+
+    @torch.no_grad()
+    def _follow(self, mean: torch.Tensor, variance: torch.Tensor, count: int) -> None:
+        """Move the running statistics, as PyTorch does: with the unbiased variance."""
+        if self.running_mean is None or self.running_var is None:
+            return
+        assert self.num_batches_tracked is not None
+        self.num_batches_tracked.add_(1)
+        factor = 1.0 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+        self.running_mean.lerp_(mean.to(self.running_mean.dtype), factor)
+        self.running_var.lerp_((variance * (count / (count - 1))).to(self.running_var.dtype), factor)
+
+
+class _Normalised(torch.autograd.Function):
+    """Normalised inputs, and the mean, variance and count over all ranks, which have no gradient."""
+
+    @staticmethod
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride]  its own arguments are its point
+        ctx: Any,
+        inputs: torch.Tensor,
+        weight: torch.Tensor | None,
+        bias: torch.Tensor | None,
+        eps: float,
+        attendance: BatchNormParticipation,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        mean, variance, count = _over_ranks(inputs, attendance)
+        if count <= 1:
+            raise _single_value(inputs)
+        deviation = (variance + eps).rsqrt().to(inputs.dtype)
+        normal = (inputs - _wide(mean.to(inputs.dtype), inputs)) * _wide(deviation, inputs)
+        outputs = normal if weight is None else normal * _wide(weight, inputs)
+        outputs = outputs if bias is None else outputs + _wide(bias, inputs)
+        ctx.save_for_backward(normal, weight, deviation)
+        ctx.count, ctx.counted, ctx.attendance = float(count), attendance.counted, attendance
+        ctx.mark_non_differentiable(mean, variance, count)
+        return outputs, mean, variance, count
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        gradient = gradients[0]
+        normal, weight, deviation = ctx.saved_tensors
+        over = [dim for dim in range(gradient.dim()) if dim != 1]
+        own = torch.stack((gradient.sum(over), (gradient * normal).sum(over)))
+        sums = own.double()
+        with ctx.attendance.recorder.span("communicate"):
+            dist.all_reduce(sums, group=ctx.attendance.group)
+        scale = deviation if weight is None else deviation * weight
+        if ctx.counted:
+            mean, along = (sums / ctx.count).to(gradient.dtype)
+            gradient = gradient - _wide(mean, gradient) - normal * _wide(along, gradient)
+        # Whatever is not needed is left to autograd to drop. Over ranks these are summed with all other gradients.
+        for_weight, for_bias = (own[1], own[0]) if weight is not None else (None, None)
+        return gradient * _wide(scale, gradient), for_weight, for_bias, None, None
+
+
+def synchronise(model: nn.Module, recorder: Recorder, group: dist.ProcessGroup | None) -> BatchNormParticipation:
+    """Put synchronised layers in the place of all batch-norm layers; what has to be told whose samples count."""
+    attendance = BatchNormParticipation(recorder, group)
+    made: dict[int, SynchronisedBatchNorm] = {}
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, SYNCHRONISED) and type(child) in SYNCHRONISED:  # one's own may do something else
+                layer = made.setdefault(id(child), SynchronisedBatchNorm(child, attendance))
+                setattr(parent, name, layer)
+    return attendance
+
+
+def has_batchnorm(model: nn.Module) -> bool:
+    """Whether there is anything to synchronise."""
+    return any(type(module) in SYNCHRONISED for module in model.modules())
+
+
+def _over_ranks(
+    inputs: torch.Tensor, attendance: BatchNormParticipation
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Mean, variance and count of the values of each channel, over all ranks: the same bits on each."""
+    over = [dim for dim in range(inputs.dim()) if dim != 1]
+    variance, mean = torch.var_mean(inputs.detach(), over, correction=0)
+    # In float64: it is short, and a count beyond 2^24 has no place in a float32.
+    count = inputs.numel() // inputs.shape[1] * attendance.counted
+    own = torch.cat((mean.new_tensor([count]), mean, variance * count)).double()
+    parts = [torch.empty_like(own) for _ in range(dist.get_world_size(attendance.group))]
+    with attendance.recorder.span("communicate"):
+        dist.all_gather(parts, own, group=attendance.group)
+    rows = torch.stack(parts)
+    counts = rows[:, :1]
+    means, squares = rows[:, 1:].tensor_split(2, dim=1)
+    total = counts.sum()
+    together = (counts * means).sum(0) / total
+    spread = (squares + counts * (means - together) ** 2).sum(0) / total
+    return together, spread, total
+
+
+def _wide(values: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """One value per channel, to be used with an input or a gradient."""
+    return values.view(1, -1, *[1] * (like.dim() - 2))
+
+
+def _single_value(inputs: torch.Tensor) -> ModelError:
+    return ModelError(
+        f"Batch-norm was given a single value per channel over all ranks: an input of {tuple(inputs.shape)}.",
+        right="A step of one sample has no variance, so that a layer without images cannot normalise it.",
+        next="Choose a batch_global that does not leave a single sample for the last step of an epoch.",
+    )

@@ -1,0 +1,268 @@
+"""A server: owns its part of the parameters and the optimizer's state for it, and takes the optimizer's steps.
+
+    synchronous     gradients of all ranks ── summed in the order of ranks ──▶ one step ──▶ parameters to all
+    asynchronous    gradients of one rank ──▶ one step ──▶ parameters to that rank, unless it is too far ahead
+                                                                     (staleness.py)
+
+Asynchronously, `ranks` gradients make up what is one step otherwise: each is applied with the learning rate divided
+by `ranks`, and a rank scales its loss by `ranks`. So the gradients of one step move plain SGD as far as their sum
+would at once, whatever share of the samples each stands for, and weight decay and optimizers that do not see how
+large a gradient is (Adam) keep their measure too.
+
+The learning rate comes with the gradients: what it is at which step, the ranks know.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from paceline.records.settings import TrainSettings
+from paceline.training.optim.build_optimizer import build_optimizer
+from paceline.training.parallel.server_messages import (
+    NUMBER_TYPES,
+    Ask,
+    await_all,
+    head_length,
+    read_rate,
+    receive,
+    receiving,
+    send,
+    sending,
+)
+from paceline.training.parallel.shards import slots
+from paceline.training.parallel.staleness import Pacing
+from paceline.training.parallel.strategy import ProcessContext
+
+
+class Shard:
+    """A part of the line of parameters, and the optimizer that steps it."""
+
+    def __init__(self, settings: TrainSettings, values: torch.Tensor) -> None:
+        self.values = values
+        self._parameter = nn.Parameter(values)  # the same memory
+        self._optimizer = build_optimizer(settings, [self._parameter])
+        self._slots = slots(settings, values.dtype)
+
+    def step(self, gradient: torch.Tensor, rate: float) -> None:
+        """One step of the optimizer at this learning rate."""
+        self._optimizer.param_groups[0]["lr"] = rate
+        self._parameter.grad = gradient
+        self._optimizer.step()
+        self._parameter.grad = None
+
+    def state(self) -> torch.Tensor:
+        """The optimizer's state as a message; zeros before the first step."""
+        message = self.new_state()
+        state = self._optimizer.state[self._parameter]
+        if state:
+            common, lines = self._slots.places(message)
+            for index, name in enumerate(self._slots.common):
+                common[index] = state[name].item()
+            for name, line in zip(self._slots.each, lines, strict=True):
+                line.copy_(state[name])
+        return message
+
+    def load(self, state_message: torch.Tensor) -> None:
+        """Take over the optimizer's state from a message as `state` makes it."""
+        common, lines = self._slots.places(state_message)
+        state = self._optimizer.state[self._parameter]
+        for value, (name, dtype) in zip(common.tolist(), self._slots.common.items(), strict=True):
+            state[name] = torch.tensor(value, dtype=dtype)
+        for name, line in zip(self._slots.each, lines, strict=True):
+            state[name] = line.clone()
+
+    def new_state(self) -> torch.Tensor:
+        """An empty message as long as the optimizer's state."""
+        return torch.zeros(self._slots.length(len(self.values)), dtype=self.values.dtype)
+
+
+class Server:
+    """What both kinds share: the shard, a place for the next message of each rank, and what rank 0 asks for."""
+
+    def __init__(self, context: ProcessContext) -> None:
+        self._context = context
+        self._recorder = context.recorder
+        self._ranks = range(context.size)
+        self.steps = 0
+        self.staleness: tuple[int, ...] = ()
+        """How many gradients were stale by 0, 1, 2, ... steps; empty where none can be."""
+        with self._recorder.span("communicate"):
+            size, number_type = self._hello()
+            values = torch.zeros(size, dtype=NUMBER_TYPES[number_type])
+            receive(values, 0)
+            await_all(*(sending(values, rank) for rank in self._ranks[1:]))
+        self.shard = Shard(context.point.train, values)
+        self._head = head_length(values.dtype)
+        # The first number says what is asked for.
+        self._inboxes = [torch.zeros(self._head + size, dtype=values.dtype) for _ in self._ranks]
+
+    def serve(self) -> None:
+        """Answer until every rank has left."""
+        raise NotImplementedError
+
+    def _hello(self) -> tuple[int, int]:
+        """How many numbers this server is to hold, and of which type."""
+        told = torch.zeros(2, dtype=torch.int64)
+        receive(told, 0)
+        size, number_type = told.tolist()
+        return size, number_type
+
+    def _asked(self, rank: int) -> Ask:
+        return Ask(int(self._inboxes[rank][0]))
+
+    def _gradient(self, rank: int) -> torch.Tensor:
+        return self._inboxes[rank][self._head :]
+
+    def _rate(self, rank: int) -> float:
+        return read_rate(self._inboxes[rank])
+
+    def _serve_rank_0(self, ask: Ask) -> None:
+        """What only rank 0 asks for, between two steps."""
+        with self._recorder.span("communicate"):
+            if ask == Ask.STATE:
+                send(self.shard.state(), 0)
+            elif ask == Ask.LOAD:
+                receive(self.shard.values, 0)
+                state = self.shard.new_state()
+                if len(state):
+                    receive(state, 0)
+                self.shard.load(state)
+                send(torch.zeros(1, dtype=self.shard.values.dtype), 0)
+
+
+class SynchronousServer(Server):
+    """Waits for all ranks before it steps."""
+
+    def serve(self) -> None:
+        self._recorder.begin_steps(0, 0)
+        total = torch.zeros_like(self.shard.values)
+        arriving = [self._expected(rank) for rank in self._ranks]
+        while True:
+            total.zero_()
+            running, rate = 0, 0.0
+            for rank in self._ranks:
+                if self._next(rank, arriving) == Ask.STOP:
+                    continue
+                running += 1
+                rate = self._rate(rank)  # the same from all of them
+                with self._recorder.span("optimizer"):
+                    total += self._gradient(rank)
+                arriving[rank] = self._expected(rank)
+            if not running:
+                return
+            assert running == len(self._ranks), "ranks stop after the same step"
+            with self._recorder.span("optimizer"):
+                self.shard.step(total, rate)
+            with self._recorder.span("communicate"):
+                await_all(*(sending(self.shard.values, rank) for rank in self._ranks))
+            self.steps += 1
+            self._recorder.end_step(self.steps)
+
+    def _expected(self, rank: int) -> dist.Work:
+        return receiving(self._inboxes[rank], rank)
+
+    def _next(self, rank: int, arriving: list[dist.Work]) -> Ask:
+        """STEP or STOP, whichever this rank asks for next; the rest is answered on the way."""
+        while True:
+            with self._recorder.span("communicate"):
+                await_all(arriving[rank])
+            ask = self._asked(rank)
+            if ask in (Ask.STEP, Ask.STOP):
+                return ask
+            self._serve_rank_0(ask)
+            arriving[rank] = self._expected(rank)
+
+
+class AsynchronousServer(Server):
+    """Steps with every gradient that arrives, and holds back ranks that are too far ahead."""
+
+    def __init__(self, context: ProcessContext) -> None:
+        super().__init__(context)
+        self._pacing = Pacing(context.size, context.point.options["staleness"])
+        self._outboxes = [torch.zeros_like(self.shard.values) for _ in self._ranks]
+        self._leaving: list[dist.Work | None] = [None] * context.size
+
+    def serve(self) -> None:
+        self._recorder.begin_steps(0, 0)
+        arrivals = Arrivals(len(self._ranks))
+        for rank in self._ranks:
+            arrivals.expect(rank, receiving(self._inboxes[rank], rank))
+        running = len(self._ranks)
+        while running:
+            with self._recorder.span("communicate"):
+                rank = arrivals.next()
+            ask = self._asked(rank)
+            if ask == Ask.STOP:
+                running -= 1
+                continue
+            answered: list[int] = []
+            if ask == Ask.STEP:
+                with self._recorder.span("optimizer"):
+                    self.shard.step(self._gradient(rank), self._rate(rank) / self._context.size)
+                answered = self._pacing.gave(rank)
+            elif ask == Ask.PULL:
+                self._pacing.pulled(rank)
+                answered = [rank]
+            else:
+                self._serve_rank_0(ask)
+            arrivals.expect(rank, receiving(self._inboxes[rank], rank))
+            for other in answered:
+                self._answer(other)
+            self.steps = self._pacing.steps
+            self._recorder.end_step(self.steps)
+        arrivals.close()
+        await_all(*(work for work in self._leaving if work is not None))
+        self.staleness = self._pacing.counts
+
+    def _answer(self, rank: int) -> None:
+        """Send the parameters as they are now; the next step does not wait until they are gone."""
+        with self._recorder.span("communicate"):
+            before = self._leaving[rank]
+            if before is not None:
+                await_all(before)
+            self._outboxes[rank].copy_(self.shard.values)
+            self._leaving[rank] = sending(self._outboxes[rank], rank)
+
+
+class Arrivals:
+    """Says whose message has arrived, in the order of arrival.
+
+    One thread per rank waits for that rank's message. gloo can receive from any process at once, but would then not
+    say that one of them is gone.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._arrived: queue.SimpleQueue[tuple[int, BaseException | None]] = queue.SimpleQueue()
+        self._expected: list[queue.SimpleQueue[dist.Work | None]] = [queue.SimpleQueue() for _ in range(size)]
+        for rank in range(size):
+            threading.Thread(target=self._wait, args=(rank,), name=f"from-rank-{rank}", daemon=True).start()
+
+    def expect(self, rank: int, work: dist.Work) -> None:
+        """Wait for a message of a rank; one at a time."""
+        self._expected[rank].put(work)
+
+    def next(self) -> int:
+        """The rank whose message has arrived; raises what went wrong with it."""
+        rank, error = self._arrived.get()
+        if error is not None:
+            raise error
+        return rank
+
+    def close(self) -> None:
+        """End the threads: nothing is expected any more."""
+        for expected in self._expected:
+            expected.put(None)
+
+    def _wait(self, rank: int) -> None:
+        while (work := self._expected[rank].get()) is not None:
+            error = None
+            try:
+                await_all(work)
+            except RuntimeError as caught:
+                error = caught
+            self._arrived.put((rank, error))

@@ -1,0 +1,142 @@
+"""What one rank trains with, in parts, and how far it is.
+
+place       which rank of which run: fixed
+network     the model, and what of it a phase trains       ┐
+optim       strategy, optimizer, learning rate, noise      │ replaced as a whole when a phase begins
+inputs      batches, validation and test samples           ┘
+progress    steps, epochs and phases that are done: moves with every step
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import nn
+
+from paceline.layout import Layout
+from paceline.probe.recorder import Recorder
+from paceline.records.run import CachedFeatures, Epoch, Manifest, NoiseEpoch, PhaseEnd
+from paceline.storage.folder import RunFolder
+from paceline.training.batches import Batches, Samples, ShareBatches
+from paceline.training.gradient_noise import GradientNoise
+from paceline.training.objective import Objective
+from paceline.training.optim.adascale import AdaScale
+from paceline.training.optim.average import Average
+from paceline.training.optim.lr_schedule import LrSchedule
+from paceline.training.parallel.batchnorm import BatchNormParticipation
+from paceline.training.parallel.strategy import Strategy
+from paceline.training.phases import Phase
+from paceline.training.termination_notice import TerminationNotice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Which rank of which run this is."""
+
+    manifest: Manifest
+    folder: RunFolder
+    rank: int
+    layout: Layout
+    data_index: int
+    """Its index along the data axis: which share of the samples is its own."""
+    data_size: int
+    """Shares of the samples."""
+    host: str
+    versions: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """The model, and what of it the phase trains."""
+
+    model: nn.Module
+    learner: nn.Module
+    """What the strategy trains: the model, or its head alone where features are trained on in place of images."""
+    numel: Mapping[str, int]
+    """Of each parameter of the whole network, by name, before the strategy divided it."""
+    frozen: tuple[nn.Module, ...] = ()
+    """Layers that stay in evaluation mode while the others train."""
+    attendance: BatchNormParticipation | None = None
+    """Of synchronised batch-norm, which has to know whose samples count."""
+
+    @property
+    def trainable(self) -> int:
+        """Parameters that learn, over all shards."""
+        return sum(self.numel[name] for name, each in self.model.named_parameters() if each.requires_grad)
+
+    def begin_training(self) -> None:
+        """Put the model into training mode, except for frozen layers."""
+        self.learner.train()
+        for module in self.frozen:
+            module.eval()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimization:
+    """How the weights are updated in a phase."""
+
+    optimizer: torch.optim.Optimizer
+    strategy: Strategy
+    pace: LrSchedule
+    noise: GradientNoise
+    adascale: AdaScale | None
+    """None under any other rule for the learning rate."""
+    average: Average | None
+    """Evaluated in place of the weights, where there is one."""
+
+    @property
+    def gain(self) -> float:
+        """What a measured rule multiplies the learning rate with."""
+        return self.adascale.gain if self.adascale else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What a phase trains on, and is evaluated with."""
+
+    batches: Batches | ShareBatches
+    samples: Samples
+    """Those that the batches and the validation set are taken from."""
+    validation: np.ndarray
+    """Indices of the validation set in `samples`."""
+    test: Samples
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """How far a rank is."""
+
+    step: int = 0
+    epochs: tuple[Epoch, ...] = ()
+    noise_epochs: tuple[NoiseEpoch, ...] = ()
+    """Those in which gradient noise was measured."""
+    epoch_elapsed_s: float = 0.0
+    resumed_in_epoch: bool = False
+    phases: tuple[PhaseEnd, ...] = ()
+    """Those that are over and tested."""
+    features: CachedFeatures | None = None
+    """Those that the first phase was trained on in place of images."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Rank:
+    """Everything the loop needs, made by `session.py`."""
+
+    place: Place
+    recorder: Recorder
+    network: Network
+    phase: Phase
+    total_steps: int
+    """Optimizer steps of the whole run, over all phases."""
+    optim: Optimization
+    inputs: Inputs
+    objective: Objective
+    progress: Progress = field(default_factory=Progress)
+    notice: TerminationNotice = field(default_factory=TerminationNotice)
+    advance: Callable[[], None] | None = None
+    """Begins the next phase; for a run that resumes in it."""
+    on_step: Callable[[int, torch.Tensor], None] | None = None
+    """Called with the step and this rank's part of the step's mean loss; for tests."""
