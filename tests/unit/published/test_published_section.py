@@ -145,7 +145,7 @@ def test_every_column_of_a_published_table_has_a_meaning_of_its_own(name: str) -
         known = meanings(headings, own)
         wanted = [*(_KEYS[key] for key in table.keys), *(_MEASURES[column.measure] for column in table.columns)]
         assert len(known) == len(headings)
-        assert all(meaning.text.startswith(report_text) for meaning, text in zip(known, wanted, strict=True))
+        assert all(meaning.text.startswith(text) for meaning, text in zip(known, wanted, strict=True))
         assert not any(meaning.formula for meaning in known)
 
 

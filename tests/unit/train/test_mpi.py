@@ -16,14 +16,14 @@ def python(text: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_library_that_does_not_belong_to_the_mpiexec_is_named():
     """Without its own mpiexec, every process of an MPI thinks that it is alone."""
-    done = python("from paceline.training import mpi\nmpi.world(1, 2)")
+    done = python("from paceline.training import mpi_session as mpi\nmpi.world(1, 2)")
     assert "This is rank 1 of 2, but MPI calls it 0 of 1." in done.stderr
     assert "loaded was MPICH" in done.stderr and "launch.mpiexec" in done.stderr
 
 
 def test_errors_of_mpi_are_raised_not_fatal_and_no_thread_but_the_main_one_may_call():
     done = python(
-        "from paceline.training import mpi\n"
+        "from paceline.training import mpi_session as mpi\n"
         "world = mpi.world(0, 1)\n"
         "from mpi4py import MPI\n"
         "assert MPI.Query_thread() == MPI.THREAD_FUNNELED\n"
@@ -43,7 +43,7 @@ def test_a_library_that_cannot_be_found_is_an_error_in_words():
         "import os\n"
         "os.environ['MPI4PY_LIBMPI'] = '/nowhere/libmpi.so'\n"
         "from paceline.errors import RequestError\n"
-        "from paceline.training import mpi\n"
+        "from paceline.training import mpi_session as mpi\n"
         "try:\n"
         "    mpi.world(0, 1)\n"
         "except RequestError as error:\n"
@@ -56,7 +56,7 @@ def test_a_library_that_cannot_be_found_is_an_error_in_words():
 def test_leaving_what_was_never_joined_loads_nothing():
     done = python(
         "import sys\n"
-        "from paceline.training import mpi\n"
+        "from paceline.training import mpi_session as mpi\n"
         "mpi.leave()\n"
         "assert not any('mpi4py' in name for name in sys.modules)\n"
     )
