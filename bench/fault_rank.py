@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,20 +102,20 @@ def train(
         loop.train(me)
         dist.barrier()
         del watching
-    write_record(RunFolder(Path(folder)).rank_report(rank), session._done(steps=me.step))
+    write_record(RunFolder(Path(folder)).rank_report(rank), session._done(steps=me.progress.step))
     return {"taken_s": delay.taken_s}
 
 
 def put_in(me: Rank, where: str, delay: Delay) -> None:
     """Have a rank held up in one part of its step."""
     if where == "forward":
-        me.model.register_forward_pre_hook(lambda module, images: delay())
+        me.network.model.register_forward_pre_hook(lambda module, images: delay())
     elif where == "backward":
-        me.model.register_forward_hook(lambda module, images, scores: _before_backward(scores, delay))
+        me.network.model.register_forward_hook(lambda module, images, scores: _before_backward(scores, delay))
     elif where == "optimizer":
-        me.optimizer.register_step_pre_hook(lambda optimizer, arguments, named: delay())
+        me.optim.optimizer.register_step_pre_hook(lambda optimizer, arguments, named: delay())
     else:
-        me.batches = LateBatches(me.batches, delay)  # pyright: ignore[reportAttributeAccessIssue]
+        me.inputs = replace(me.inputs, batches=LateBatches(me.inputs.batches, delay))
 
 
 def _before_backward(scores: torch.Tensor, delay: Delay) -> None:

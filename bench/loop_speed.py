@@ -66,7 +66,7 @@ def our_rank(data: Path, scratch: Path, identity: Identity) -> Rank:
     manifest = our_manifest(data, identity.size)
     session = Session(identity, RunFolder(scratch), manifest, time.monotonic_ns())
     rank = session.rank(hold(data, manifest.point, identity.rank))
-    rank.model.train()
+    rank.network.begin_training()
     return rank
 
 
@@ -75,9 +75,9 @@ def our_steps(rank: Rank) -> Callable[[int], None]:
 
     def steps(count: int) -> None:
         for _ in range(count):
-            epoch, number = divmod(rank.step, rank.batches.steps_per_epoch - 1)
+            epoch, number = divmod(rank.progress.step, rank.inputs.batches.steps_per_epoch - 1)
             if number == 0:
-                steps.order = rank.batches.order(epoch)
+                steps.order = rank.inputs.batches.order(epoch)
             loop._step(rank, steps.order, number)
 
     return steps

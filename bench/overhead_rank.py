@@ -92,14 +92,14 @@ def probed_rank(data: Path, folder: Path) -> Rank:
     session = Session(identity, RunFolder(folder), manifest, time.monotonic_ns())
     session._counters.close()
     rank = session.rank(hold(data, manifest.point, identity.rank))
-    rank.model.train()
+    rank.network.begin_training()
     return rank
 
 
 def take_steps(rank: Rank, order: Order, count: int) -> None:
     for _ in range(count):
         with rank.recorder.span("step"):
-            loop._step(rank, order, rank.step % (rank.batches.steps_per_epoch - 1))
+            loop._step(rank, order, rank.progress.step % (rank.inputs.batches.steps_per_epoch - 1))
 
 
 def main() -> None:
@@ -112,7 +112,7 @@ def main() -> None:
         folder = Path(scratch)
         group.join(identity, RunFolder(folder), our_manifest(data, identity.size), torch.device("cpu"))
         rank = probed_rank(data, folder / f"rank-{identity.rank}")
-        recorder, order = rank.recorder, rank.batches.order(0)
+        recorder, order = rank.recorder, rank.inputs.batches.order(0)
         sampling = Sampling(rank.folder.rank_counters(identity.rank))
         chance = random.Random(rounds)  # the same order on every rank
         for number in range(rounds + 1):

@@ -92,10 +92,10 @@ def block(name: str, identity: Identity, folder: RunFolder, manifest: Manifest) 
     place = RunFolder(folder.path / f"{name}-{identity.rank}")
     session = Session(me, place, replace(manifest, point=point), time.monotonic_ns())
     rank = session.rank(hold(Path(manifest.data_folder), point, me.rank))
-    rank.model.train()
+    rank.network.begin_training()
     sleeps = name == "alone" and identity.rank != 0
     steps: Callable[[int], None] = (lambda count: None) if sleeps else our_steps(rank)
-    return rank.strategy, steps
+    return rank.optim.strategy, steps
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from paceline.reporting.wording.characters import printable
 from twelve_points import twelve_points
 
 # Strings of the model that choose a colour, a curve or a mark of ours: they come from no file.
-_OURS = frozenset(("kinds", "measure", "part", "color", "dash", "marker", "pattern", "picture", "law"))
+_OURS = frozenset(("kinds", "measure", "part", "color", "dash", "marker", "pattern", "picture", "law", "html"))
 
 
 @cache

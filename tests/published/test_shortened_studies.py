@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 from short_studies import ALLREDUCE, PICKLED, SHORT, Finished, begins, run_short, write_data
 
-import paceline.studies
+import paceline.published
 from ci import in_ci
 from paceline.published.table_files import published_study
 from paceline.studies.load.load import load_study
 
-PRINTED = Path(paceline.studies.__file__).parent / "published"
+PRINTED = Path(paceline.published.__file__).parent / "tables"
 
 
 @pytest.fixture(scope="module")

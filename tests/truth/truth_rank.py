@@ -42,8 +42,10 @@ def stamped(rank: int, size: int, **arguments: Any) -> dict[str, list]:
     ready: dict[int, int] = {}
 
     def stamp(me: Rank) -> None:
-        for parameter in me.model.parameters():
-            parameter.register_post_accumulate_grad_hook(lambda _: ready.update({me.step: time.monotonic_ns()}))
+        for parameter in me.network.model.parameters():
+            parameter.register_post_accumulate_grad_hook(
+                lambda _: ready.update({me.progress.step: time.monotonic_ns()})
+            )
 
     said = train(rank, size, **arguments, prepare=stamp)
     return {**said, "ready_ns": [ready[step] for step in sorted(ready)]}
