@@ -77,7 +77,8 @@ def test_the_contents_lead_to_every_question(opened: Browser) -> None:
 def test_the_first_screen_answers(page: Browser, tmp_path: Path, results: Any, size: tuple[int, int]) -> None:
     """The question, the answer, the main plot and the next command, without scrolling."""
     made: StudyResults = results()
-    (tmp_path / "page.html").write_bytes(report_page.render(report_model(made)).encode())
+    model = published_samples.model_of(made) if made.study.published else report_model(made)
+    (tmp_path / "page.html").write_bytes(report_page.render(model).encode())
     page.open(tmp_path / "page.html", width=size[0], height=size[1])
     places = page.value(
         "['h1', '.verdict', '.main .main-svg', '.next code'].map((what) => "
