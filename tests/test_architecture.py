@@ -42,7 +42,7 @@ MAY_IMPORT = {
     },
     "cli": {"analyze", "app", "data", "launch", "records", "reporting", "storage", "studies", "training"},
 }
-MAY_IMPORT_TORCH = {"training", "probe", "preflight"}
+MAY_IMPORT_TORCH = {"training", "probe"}
 # What has to run before torch is loaded.
 TORCH_FREE = {
     "training/worker.py",
