@@ -78,14 +78,15 @@ def test_a_host_whose_link_is_cut_is_named_with_its_ranks(net_hosts, tmp_path, k
     told, launcher = manifest(point(6, hosts=3), settings=net_hosts.settings), net_hosts.launcher(kind, light(*ENDLESS))
     try:
         with pytest.raises(RankError) as caught:
-            launch(tmp_path, told, launcher, heartbeat_s=10, progress=listen)  # less, and a busy machine seems to hang
+            launch(tmp_path, told, launcher, heartbeat_s=20, progress=listen)  # less, and a busy machine seems to hang
+        assert cut_at, f"It failed before the link was cut: {caught.value}"
         took_s = time.monotonic() - cut_at[0]
     finally:
         net_hosts.mend()
     assert caught.value.what.startswith("Host h3 no longer answers: ranks 4 and 5 of 6 were there."), str(caught.value)
     assert "its network interface is down" in caught.value.what
     assert "2 hosts of 3 still answered" in caught.value.right
-    assert took_s < 60
+    assert took_s < 90
 
 
 LAUNCHING = """
