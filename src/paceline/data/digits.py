@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from paceline.data.arrays import Arrays, order, sha256, tidy
+from paceline.data.arrays import Arrays, normalised, order, sha256
 from paceline.errors import DataError
 from paceline.records.settings import DataSettings
 
@@ -32,7 +32,7 @@ def digits(settings: DataSettings, *, sources: Path, say: Callable[[str], None])
     shuffled = order(len(images), _SPLIT_SEED)
     test, train = np.sort(shuffled[:NUM_TEST]), np.sort(shuffled[NUM_TEST:])
     four = (images[train], labels[train], images[test], labels[test])
-    return tidy(Arrays.of(four, source="shipped with Paceline"), "digits")
+    return normalised(Arrays.of(four, source="shipped with Paceline"), "digits")
 
 
 def read_digits(path: Path) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.data.pictures import EXTENSIONS, begins_like_an_image
+from paceline.data.pictures import EXTENSIONS, has_image_signature
 from paceline.errors import DataError
 from paceline.units import counted
 
@@ -101,7 +101,7 @@ def fingerprint(found: ImageFolder) -> str:
     return digest.hexdigest()
 
 
-def mixed(part: Part, classes: Sequence[str]) -> list[tuple[int, str]]:
+def interleaved(part: Part, classes: Sequence[str]) -> list[tuple[int, str]]:
     """Label and path of every image, in the order described above."""
     places = []
     for number, label in enumerate(classes):
@@ -110,7 +110,7 @@ def mixed(part: Part, classes: Sequence[str]) -> list[tuple[int, str]]:
     return [(number, path) for _, number, path in sorted(places)]
 
 
-def shown(name: str) -> str:
+def printable(name: str) -> str:
     """A name as it may be printed: what a terminal would obey, or no file can be written with, is spelled out."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in name)
 
@@ -128,7 +128,7 @@ def _image_folder(path: Path, where: str) -> ImageFolder:
         parts = {role: _part(os.path.join(root, name), notes) for role, name in roles.items()}
         others = [name for name in folders if name not in roles.values()]
         if others:
-            notes.append(f"{counted(len(others), 'other folder')} left out: {_few(others)}")
+            notes.append(f"{counted(len(others), 'other folder')} left out: {_first_names(others)}")
     else:
         parts = {"train": _part(root, notes)}
     classes = tuple(sorted(parts["train"].by_class))
@@ -155,7 +155,7 @@ def _roles(folders: Sequence[str], root: str, where: str) -> dict[str, str]:
             continue
         if role in roles:
             raise DataError(
-                f"{where} has two folders for one set: {shown(roles[role])} and {shown(name)}.",
+                f"{where} has two folders for one set: {printable(roles[role])} and {printable(name)}.",
                 right="There is one folder each for training, validation and test.",
                 next="Rename one of them, or put their images together.",
             )
@@ -174,7 +174,7 @@ def _part(folder: str, notes: list[str]) -> Part:
         for name in _files_below(os.path.join(folder, label)):
             path = os.path.join(folder, label, name)
             # Contents decide; but a text beside the images is no damaged image.
-            image = os.path.splitext(name)[1].lower() in EXTENSIONS or begins_like_an_image(path)
+            image = os.path.splitext(name)[1].lower() in EXTENSIONS or has_image_signature(path)
             (names if image else strange).append(name)
         if names:
             by_class[label] = tuple(sorted(names))
@@ -182,17 +182,17 @@ def _part(folder: str, notes: list[str]) -> Part:
             empty.append(label)
     beside = [name for name in _names(folder) if os.path.splitext(name)[1].lower() in EXTENSIONS]
     if empty:
-        notes.append(f"{counted(len(empty), 'class folder')} without an image left out: {_few(empty)}")
+        notes.append(f"{counted(len(empty), 'class folder')} without an image left out: {_first_names(empty)}")
     if strange:
-        notes.append(f"{counted(len(strange), 'file')} left out as no images: {_few(strange)}")
+        notes.append(f"{counted(len(strange), 'file')} left out as no images: {_first_names(strange)}")
     if beside:
-        notes.append(f"{counted(len(beside), 'image')} beside the class folders left out: {_few(beside)}")
+        notes.append(f"{counted(len(beside), 'image')} beside the class folders left out: {_first_names(beside)}")
     return Part(folder=folder, by_class=by_class)
 
 
 def _refuse_classes(parts: dict[str, Part], classes: tuple[str, ...], where: str) -> None:
     if len(classes) < 2:
-        held = f"only one class, {shown(classes[0])}" if classes else "no class folder with an image in it"
+        held = f"only one class, {printable(classes[0])}" if classes else "no class folder with an image in it"
         raise DataError(
             f"{where} has {held}.",
             right=f"{_RIGHT} Two classes are the least.",
@@ -202,7 +202,7 @@ def _refuse_classes(parts: dict[str, Part], classes: tuple[str, ...], where: str
         unknown = sorted(set(part.by_class) - set(classes))
         if unknown:
             raise DataError(
-                f"The {role} set of {where} has classes that the training set has not: {_few(unknown)}.",
+                f"The {role} set of {where} has classes that the training set has not: {_first_names(unknown)}.",
                 right="Each class of the validation and test sets has images in the training set, under the same name.",
                 next="Rename or remove those folders.",
             )
@@ -259,6 +259,6 @@ def _wanted(name: str) -> bool:
     return not name.startswith(".") and name not in _SYSTEM_FOLDERS
 
 
-def _few(names: Sequence[str], most: int = 3) -> str:
+def _first_names(names: Sequence[str], most: int = 3) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(shown, names[:most])) + more
+    return ", ".join(map(printable, names[:most])) + more

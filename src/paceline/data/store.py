@@ -14,7 +14,7 @@ import numpy as np
 
 from paceline import catalog
 from paceline.data.arrays import digest, order
-from paceline.data.cache import Dataset, IndexEntry, entry_path, keep, open_dataset, read_entry, write_entry
+from paceline.data.cache import Dataset, IndexEntry, entry_path, open_dataset, read_entry, store_arrays, write_entry
 from paceline.data.request import Request, request
 from paceline.errors import DataError
 from paceline.identity import cache_folder
@@ -77,7 +77,7 @@ def prepare(
         wanted.fetch()
         wanted = request(settings, base, cache, say)  # whose key holds the files that are there now
     arrays = wanted.decode()
-    folder, dataset = keep(cache, wanted.name, arrays)
+    folder, dataset = store_arrays(cache, wanted.name, arrays)
     entry = IndexEntry(folder=folder.name, source=arrays.source, note=arrays.note)
     write_entry(entry_path(cache, wanted.name, wanted.key), entry)
     return Prepared(dataset=dataset, folder=folder, note=arrays.note)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from paceline.data.arrays import TEST_SHARE, Arrays, order, tidy
+from paceline.data.arrays import TEST_SHARE, Arrays, normalised, order
 from paceline.data.bounded_reads import limit_bytes
 from paceline.errors import DataError
 from paceline.records.settings import DataSettings
@@ -40,7 +40,7 @@ def synthetic(settings: DataSettings, *, sources: Path, say: Callable[[str], Non
         )
     patterns = _random_bytes(np.random.PCG64(_PATTERN_SEED), (classes, *shape)) >> 2
     four = (*_samples(patterns, num_train, _TRAIN_SEED), *_samples(patterns, num_test, _TEST_SEED))
-    return tidy(replace(Arrays.of(four, source="made here"), classes=classes), "synthetic")
+    return normalised(replace(Arrays.of(four, source="made here"), classes=classes), "synthetic")
 
 
 def synthetic_options(settings: DataSettings) -> tuple[tuple[int, ...], int, int]:

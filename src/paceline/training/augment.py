@@ -86,8 +86,8 @@ class Augmentation:
         pad_y, pad_x = pad + most_y, pad + most_x
         padded = images.new_zeros(count, height + 2 * pad_y, width + 2 * pad_x, channels)
         padded[:, pad_y : pad_y + height, pad_x : pad_x + width] = images
-        top = _whole(draws[_CROP_Y], 2 * pad + 1) + _whole(draws[_SHIFT_Y], 2 * most_y + 1)
-        left = _whole(draws[_CROP_X], 2 * pad + 1) + _whole(draws[_SHIFT_X], 2 * most_x + 1)
+        top = _integers(draws[_CROP_Y], 2 * pad + 1) + _integers(draws[_SHIFT_Y], 2 * most_y + 1)
+        left = _integers(draws[_CROP_X], 2 * pad + 1) + _integers(draws[_SHIFT_X], 2 * most_x + 1)
         # Every row of the result lies in one piece in the padded images: rows are found by where they begin.
         row = padded.stride(1)
         begins = torch.arange(count, device=images.device) * padded.stride(0) + top * row + left * channels
@@ -106,7 +106,7 @@ class Augmentation:
         angle = math.radians(settings.rotation) * (2 * draws[_TURN] - 1)
         # A window that begins further down shows the image further up.
         shift_y, shift_x, crop_y, crop_x = (
-            (most - _whole(draws[row], 2 * most + 1))[:, None, None]
+            (most - _integers(draws[row], 2 * most + 1))[:, None, None]
             for row, most in (
                 *((_SHIFT_Y, self._most_y), (_SHIFT_X, self._most_x)),
                 *((_CROP_Y, settings.crop), (_CROP_X, settings.crop)),
@@ -145,7 +145,7 @@ class Augmentation:
         blank = (blank.round() if images.dtype == torch.uint8 else blank).to(images.dtype)
         inside = []
         for draw, size in ((draws[_CUT_Y], self._height), (draws[_CUT_X], self._width)):
-            begin = (_whole(draw, size) - side // 2)[:, None]
+            begin = (_integers(draw, size) - side // 2)[:, None]
             at = torch.arange(size, device=images.device)
             inside.append((at >= begin) & (at < begin + side))
         return torch.where((inside[0][:, :, None] & inside[1][:, None, :])[..., None], blank, images)
@@ -158,6 +158,6 @@ def _flipped(images: torch.Tensor, turned: torch.Tensor) -> torch.Tensor:
     return both.index_select(0, torch.arange(count, device=images.device) + count * turned)
 
 
-def _whole(draws: torch.Tensor, count: int) -> torch.Tensor:
+def _integers(draws: torch.Tensor, count: int) -> torch.Tensor:
     """Whole numbers from 0 to below `count`, even over them."""
     return (draws * count).to(torch.int64)

@@ -135,7 +135,7 @@ class Batches:
         start, end = share(last - first, self._index, self._size)
         # An empty share still has to pass the network, so that DDP's hooks fire: with weight zero.
         chosen = order.samples[first + start : first + end] if end > start else order.samples[first : first + 1]
-        change = _change(self._augmentation, self._seed, order.epoch, chosen)
+        change = _augment(self._augmentation, self._seed, order.epoch, chosen)
         inputs, labels = self._samples.gather(chosen, change)
         return Batch(inputs, labels, end - start, last - first)
 
@@ -183,7 +183,7 @@ class ShareBatches:
         chosen = order.samples[start:end] if end > start else order.samples[:1]
         # Counted over all ranks, so that no two samples are changed alike.
         numbers = chosen + sum(self._counts[: self._index])
-        change = _change(self._augmentation, self._seed, order.epoch, numbers)
+        change = _augment(self._augmentation, self._seed, order.epoch, numbers)
         inputs, labels = self._samples.gather(chosen, change)
         return Batch(inputs, labels, end - start, self.samples_until(number + 1) - self.samples_until(number))
 
@@ -191,7 +191,7 @@ class ShareBatches:
         return count * min(steps * self._batch_global, self.num_samples) // self.num_samples
 
 
-def _change(
+def _augment(
     augmentation: Augmentation | None, seed: int, epoch: int, numbers: torch.Tensor
 ) -> Callable[[torch.Tensor], torch.Tensor] | None:
     """What is done to the images of these samples in this epoch; None where nothing is."""

@@ -31,12 +31,12 @@ from paceline.errors import StorageError
 from paceline.records.run import CachedFeatures, Epoch, NoiseEpoch, PhaseEnd
 from paceline.storage import codec
 
-KEEP = 2
+MAX_CHECKPOINTS = 2
 """How many checkpoints stay: the newest, and the one before it should the disk lie."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class CheckpointState:
     """Where a run stands, beside its weights."""
 
     SCHEMA = "paceline.checkpoint/1"
@@ -62,7 +62,7 @@ class Standing:
     """Those that the first phase was trained on: a run that resumes in the second does not make them again."""
 
 
-def write_checkpoint(folder: Path, standing: Standing, tensors: Mapping[str, torch.Tensor]) -> Path:
+def write_checkpoint(folder: Path, standing: CheckpointState, tensors: Mapping[str, torch.Tensor]) -> Path:
     """Write a checkpoint; when this returns it is on the disk and will be found."""
     final = folder / f"step-{standing.step:06d}"
     partial = folder / f".step-{standing.step:06d}.partial"
@@ -73,7 +73,7 @@ def write_checkpoint(folder: Path, standing: Standing, tensors: Mapping[str, tor
         # Copies: weights that are tied share memory, which the format refuses.
         copies = {n: t.detach().clone(memory_format=torch.contiguous_format).cpu() for n, t in tensors.items()}
         data = save(copies)
-        state = json.dumps({"schema": Standing.SCHEMA, **codec.plain(standing)}).encode()
+        state = json.dumps({"schema": CheckpointState.SCHEMA, **codec.plain(standing)}).encode()
         _write_synced(partial / "tensors.safetensors", data)
         _write_synced(partial / "state.json", state)
         sums = {"tensors.safetensors": _sha256(data), "state.json": _sha256(state)}
@@ -85,7 +85,7 @@ def write_checkpoint(folder: Path, standing: Standing, tensors: Mapping[str, tor
         codec.sync_folder(folder)
     except OSError as error:
         raise codec.storage_error(final, error) from error
-    for old in checkpoint_folders(folder)[KEEP:]:
+    for old in checkpoint_folders(folder)[MAX_CHECKPOINTS:]:
         shutil.rmtree(old, ignore_errors=True)
     return final
 
@@ -96,21 +96,21 @@ def checkpoint_folders(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: int(path.name.removeprefix("step-")), reverse=True)
 
 
-def read_checkpoint(path: Path) -> tuple[Standing, dict[str, torch.Tensor]]:
+def read_checkpoint(path: Path) -> tuple[CheckpointState, dict[str, torch.Tensor]]:
     """A checkpoint whose sums agree; StorageError for any other."""
     try:
         sums = json.loads((path / "complete").read_bytes())
         for name in ("tensors.safetensors", "state.json"):
             if _sha256((path / name).read_bytes()) != sums[name]:
                 raise StorageError(f"{path / name} is damaged: its SHA-256 is not the one it was written with.")
-        return codec.read_record(path / "state.json", Standing), load_file(path / "tensors.safetensors")
+        return codec.read_record(path / "state.json", CheckpointState), load_file(path / "tensors.safetensors")
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise StorageError(f"{path} is not a whole checkpoint: {error}.") from error
 
 
 def newest_checkpoint(
     folder: Path, point_id: str, seed: int, layout: Mapping[str, int]
-) -> tuple[Path, Standing, dict[str, torch.Tensor]] | None:
+) -> tuple[Path, CheckpointState, dict[str, torch.Tensor]] | None:
     """The newest whole checkpoint of this very run, or None. Damaged ones are passed over."""
     for path in checkpoint_folders(folder):
         try:

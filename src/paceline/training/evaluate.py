@@ -25,19 +25,19 @@ from paceline.training.parallel.strategy import Peers
 # 112×112 1.5 times as many in batches of 32 as of 256.
 _PIXELS = 256 * 32 * 32
 # A rank has to be heard of meanwhile, and memory is finite.
-_FEWEST, _MOST = 32, 256
+_MIN_BATCH, _MAX_BATCH = 32, 256
 
 
-def at_once(model: nn.Module, samples: Samples) -> int:
+def evaluation_batch(model: nn.Module, samples: Samples) -> int:
     """How many images a model computes soonest where nothing is learned from them."""
     if len(samples.shape) != 3:
-        return _MOST  # features, which are few
+        return _MAX_BATCH  # features, which are few
     preparation = getattr(getattr(model, "preprocessing", None), "preparation", None)
     if getattr(model, "wants_pixels", False) and not isinstance(preparation, Preparation):
-        return _FEWEST  # it may make any size of them
+        return _MIN_BATCH  # it may make any size of them
     size = preparation.size if isinstance(preparation, Preparation) else None
     seen = size * size if size else math.prod(samples.shape[:2])
-    return min(max(_FEWEST, _PIXELS // seen), _MOST)
+    return min(max(_MIN_BATCH, _PIXELS // seen), _MAX_BATCH)
 
 
 def evaluate(
@@ -61,7 +61,7 @@ def evaluate(
     with recorder.span("evaluate"), average.in_place() if average else nullcontext():
         with torch.inference_mode():
             # An empty share splits into one empty part, which many a model cannot take.
-            for part in chosen.split(at_once(model, samples)) if len(chosen) else ():
+            for part in chosen.split(evaluation_batch(model, samples)) if len(chosen) else ():
                 inputs, labels = samples.gather(part)
                 scores = model(inputs)
                 loss = functional.cross_entropy(scores, labels, reduction="sum")

@@ -37,7 +37,7 @@ from paceline.records.run import CachedFeatures
 from paceline.records.study import Point
 from paceline.storage.codec import make_folder, read_record, storage_error, sync_folder, write_record
 from paceline.training.batches import Samples, share
-from paceline.training.evaluate import at_once
+from paceline.training.evaluate import evaluation_batch
 from paceline.training.models.weights import tensors_sha256
 from paceline.training.parallel.strategy import Peers
 
@@ -60,7 +60,7 @@ class FeatureFiles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class FeatureRequest:
     """Which features, of what."""
 
     model: nn.Module
@@ -106,19 +106,19 @@ class FeatureSamples(Samples):
         return inputs, self.labels.index_select(0, indices).to(self.device)
 
 
-def ready(
-    wanted: Wanted, recorder: Recorder, everyone: Peers, rank: int
+def cached_features(
+    wanted: FeatureRequest, recorder: Recorder, everyone: Peers, rank: int
 ) -> tuple[dict[str, FeatureSamples], CachedFeatures]:
     """The features, out of the cache or computed by all ranks together; and how they came to be."""
     started_at_ns = recorder.clock_ns()
     with recorder.span("load", "features"):
         device = next(wanted.model.parameters()).device
-        key = _told(wanted.key, everyone, device)
+        key = _from_rank_0(wanted.key, everyone, device)
         folder = wanted.cache / f"features-{key[:16]}"
         # Rank 0 looks for all: whether to compute them must not be answered differently by two ranks.
-        found = _told("1" if rank == 0 and _sound(folder, key) else "0", everyone, device) == "1"
+        found = _from_rank_0("1" if rank == 0 and _is_intact(folder, key) else "0", everyone, device) == "1"
         if not found:
-            _make(wanted, folder, key, recorder, everyone, rank)
+            _compute(wanted, folder, key, recorder, everyone, rank)
         files, arrays = _opened(folder, key)
         everyone.barrier()
     made = {name: FeatureSamples(arrays[name], images) for name, (images, _) in wanted.sources.items()}
@@ -130,14 +130,14 @@ def ready(
     )
 
 
-def _make(wanted: Wanted, folder: Path, key: str, recorder: Recorder, everyone: Peers, rank: int) -> None:
+def _compute(wanted: FeatureRequest, folder: Path, key: str, recorder: Recorder, everyone: Peers, rank: int) -> None:
     """Fill the folder, each rank its rows, and put it into its place."""
     layout = wanted.point.layout
-    token = _told(secrets.token_hex(_TOKEN_BYTES), everyone, next(wanted.model.parameters()).device)
+    token = _from_rank_0(secrets.token_hex(_TOKEN_BYTES), everyone, next(wanted.model.parameters()).device)
     making = folder.with_name(f".making-{folder.name}-{token}")
-    with _storage_told(folder):
+    with _storage_errors(folder):
         try:
-            files = _begun(making, wanted, key, first=rank == 0)
+            files = _created_files(making, wanted, key, first=rank == 0)
             everyone.barrier()
             for name, (images, indices) in wanted.sources.items():
                 start, end = share(len(indices), layout.index(rank, DATA), wanted.point.data_size)
@@ -153,7 +153,7 @@ def _make(wanted: Wanted, folder: Path, key: str, recorder: Recorder, everyone: 
                 shutil.rmtree(making, ignore_errors=True)
 
 
-def _begun(making: Path, wanted: Wanted, key: str, *, first: bool) -> FeatureFiles:
+def _created_files(making: Path, wanted: FeatureRequest, key: str, *, first: bool) -> FeatureFiles:
     """What the files will be; the first rank makes them, empty."""
     images, indices = next(iter(wanted.sources.values()))
     sample = _features(wanted.model, images, torch.from_numpy(indices[:1]))
@@ -176,7 +176,7 @@ def _write_rows(path: Path, model: nn.Module, images: Samples, indices: np.ndarr
     mapped = np.lib.format.open_memmap(path, mode="r")
     start, row_bytes = mapped.offset, mapped.strides[0]
     with path.open("r+b", buffering=0) as file:
-        for part in torch.from_numpy(indices).split(at_once(model, images)) if len(indices) else ():
+        for part in torch.from_numpy(indices).split(evaluation_batch(model, images)) if len(indices) else ():
             rows = _features(model, images, part).numpy()
             for index, row in zip(part.tolist(), rows, strict=True):
                 _write_all(file.fileno(), row.tobytes(), start + index * row_bytes)
@@ -229,7 +229,7 @@ def _mapped(folder: Path, key: str) -> tuple[FeatureFiles, dict[str, np.ndarray]
     return files, arrays
 
 
-def _sound(folder: Path, key: str) -> bool:
+def _is_intact(folder: Path, key: str) -> bool:
     try:
         _mapped(folder, key)
     except (StorageError, OSError, ValueError):
@@ -244,17 +244,17 @@ def _move_into_place(making: Path, folder: Path, key: str) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
             raise
-        if _sound(folder, key):
+        if _is_intact(folder, key):
             return
         os.rename(folder, folder.with_name(f".making-damaged-{secrets.token_hex(_TOKEN_BYTES)}"))
         os.rename(making, folder)
     sync_folder(folder.parent)
 
 
-def _told(text: str, everyone: Peers, device: torch.device) -> str:
+def _from_rank_0(text: str, everyone: Peers, device: torch.device) -> str:
     """Rank 0's text, on every rank; all have one of the same length."""
     message = torch.tensor(list(text.encode()), dtype=torch.uint8, device=device)
-    everyone.tell(message)
+    everyone.broadcast(message)
     return bytes(message.tolist()).decode()
 
 
@@ -264,7 +264,7 @@ def _base_tensors(model: nn.Module) -> dict[str, torch.Tensor]:
 
 
 @contextmanager
-def _storage_told(folder: Path) -> Iterator[None]:
+def _storage_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -34,7 +34,7 @@ _COLUMNS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class NoiseSample:
     """One step as all ranks together saw it."""
 
     step: int
@@ -67,7 +67,7 @@ class GradientNoise:
         self._least = batch / 2
         self._own = torch.zeros(2, dtype=torch.float64)
         self._pending: list[torch.Tensor] = []
-        self.rows: list[Measured] = []
+        self.rows: list[NoiseSample] = []
         """Of this epoch, and the last one before it."""
 
     @property
@@ -107,7 +107,7 @@ class GradientNoise:
         self._pending.append(torch.cat((about, self._own.to(mean.device), mean.unsqueeze(0))))
         self._own = torch.zeros(2, dtype=torch.float64)
 
-    def gather(self, peers: Peers) -> list[Measured]:
+    def gather(self, peers: Peers) -> list[NoiseSample]:
         """Bring together what ranks have seen since the last time, the same steps on all of them; these steps."""
         if not self._pending:
             return []
@@ -116,7 +116,7 @@ class GradientNoise:
         # In the order of ranks, whatever came in one message: a resumed run repeats the bits.
         parts, local = seen[:, :, 2].sum(0).tolist(), sum(seen[1:, :, 3].unbind(), start=seen[0, :, 3]).tolist()
         new = [
-            Measured(int(row[0]), int(row[1]), int(num_parts), squared, row[4])
+            NoiseSample(int(row[0]), int(row[1]), int(num_parts), squared, row[4])
             for row, num_parts, squared in zip(seen[0].tolist(), parts, local, strict=True)
             if num_parts > 1
         ]
@@ -138,10 +138,10 @@ class GradientNoise:
 
     def restore(self, state: torch.Tensor) -> None:
         self._pending.clear()
-        self.rows = [Measured(int(r[0]), int(r[1]), int(r[2]), r[3], r[4]) for r in state.tolist()]
+        self.rows = [NoiseSample(int(r[0]), int(r[1]), int(r[2]), r[3], r[4]) for r in state.tolist()]
 
 
-def noise_of(point: Point, steps_per_epoch: int, *, every_step: bool) -> GradientNoise:
+def gradient_noise(point: Point, steps_per_epoch: int, *, every_step: bool) -> GradientNoise:
     """The gradient noise as a point asks for it: of so many steps, or of every one where the learning rate needs it."""
     return GradientNoise(
         every=1 if every_step else point.train.noise_every,
@@ -151,7 +151,7 @@ def noise_of(point: Point, steps_per_epoch: int, *, every_step: bool) -> Gradien
     )
 
 
-def noise_epoch(epoch: int, first_step: int, rows: Sequence[Measured]) -> NoiseEpoch | None:
+def noise_epoch(epoch: int, first_step: int, rows: Sequence[NoiseSample]) -> NoiseEpoch | None:
     """Means over the measured steps from `first_step` on, and how far single steps are from them.
 
     From one measured step to the next, training moves little and chance is drawn anew: half the mean square of such

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import traceback
+from typing import Any
+
 import torch
 import torch.distributed as dist
 
-from paceline.errors import RequestError
+from paceline.errors import PacelineError, RequestError, RunError
 from paceline.identity import Identity
+from paceline.layout import Layout
 from paceline.records.run import Manifest
 from paceline.storage.folder import RunFolder
 from paceline.training import mpi_session
-from paceline.training.rendezvous import meet
+from paceline.training.rendezvous import rendezvous
+
+
+class RefusedByRank0(RunError):
+    """Rank 0 has refused the run in the preflight check; the reason is in rank 0's report."""
+
+
+def gpu_count() -> int:
+    """GPUs that this process can use."""
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
 def choose_device(asked: str, local_rank: int) -> torch.device:
     """The device of this rank: one GPU per local rank where there are GPUs and they are wanted."""
-    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    gpus = gpu_count()
     if asked == "cpu" or (asked == "auto" and gpus == 0):
         return torch.device("cpu")
     if local_rank >= gpus:
@@ -39,7 +52,7 @@ def join(identity: Identity, folder: RunFolder, manifest: Manifest, device: torc
     """Become a member of the process group; a single rank needs none."""
     if identity.size == 1:
         return
-    place = meet(identity, folder, manifest)
+    place = rendezvous(identity, folder, manifest)
     # Rank 0 has a socket that already listens: no port can be taken in between, and nothing listens
     # on another interface.
     store = dist.TCPStore(
@@ -50,19 +63,46 @@ def join(identity: Identity, folder: RunFolder, manifest: Manifest, device: torc
     dist.init_process_group(backend, store=store, rank=identity.rank, world_size=identity.size)
 
 
+def axis_groups(layout: Layout, rank: int) -> dict[str, dist.ProcessGroup]:
+    """The group of this process along each axis; empty where there is one axis, which is the group of all ranks.
+
+    Every process of the run has to call this, servers included.
+    """
+    found: dict[str, dist.ProcessGroup] = {}
+    if len(layout.axes) == 1:
+        return found
+    for axis in layout.axes:
+        for members in layout.groups(axis.name):
+            group = dist.new_group(list(members))
+            if rank in members:
+                assert isinstance(group, dist.ProcessGroup)
+                found[axis.name] = group
+    return found
+
+
 def leave() -> None:
     """Leave the group after a good run; after an error this could wait for a peer that is gone."""
-    mpi_session.leave()
+    mpi_session.finalize()
     if dist.is_initialized():
         dist.destroy_process_group()
 
 
+def failure_facts(error: BaseException) -> dict[str, Any]:
+    """Status, message, kind and traceback of an error, as fields of a RankReport."""
+    return {
+        "status": "failed",
+        "error": str(error) if isinstance(error, PacelineError) else f"{type(error).__name__}: {error}",
+        "error_kind": "peer" if is_peer_failure(error) or isinstance(error, RefusedByRank0) else "own",
+        "traceback": "".join(traceback.format_exception(error)),
+    }
+
+
 def is_peer_failure(error: BaseException) -> bool:
     """Whether an error only says that another rank has gone."""
-    return isinstance(error, dist.DistError | RuntimeError) and tells_of_a_peer(str(error))
+    return isinstance(error, dist.DistError | RuntimeError) and is_peer_message(str(error))
 
 
-def tells_of_a_peer(text: str) -> bool:
+def is_peer_message(text: str) -> bool:
     """Whether the words of an error are those of a connection that another rank's end has broken."""
     signs = ("connection closed", "connection reset", "connection refused", "broken pipe", "remote process exited")
     return any(sign in text.lower() for sign in signs)

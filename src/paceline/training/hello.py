@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-import traceback
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +18,7 @@ import psutil
 
 # Nothing heavy before the rank is tied and pinned: see worker.py.
 from paceline import host
-from paceline.errors import PacelineError, RunError
+from paceline.errors import RunError
 from paceline.guard import end_with_launcher, pin
 from paceline.identity import Identity, this_rank, versions
 from paceline.records.run import Manifest, RankReport
@@ -65,7 +64,9 @@ def main() -> int:
     try:
         write_record(hello_file(folder, identity.rank), _hello(identity, folder, manifest))
     except Exception as error:  # noqa: BLE001 - whatever ends a rank has to reach the launcher
-        failed = _failure(error)
+        from paceline.training.group import failure_facts
+
+        failed = failure_facts(error)
     write_record(folder.rank_report(identity.rank), _report(identity, manifest, failed))
     return 1 if failed else 0
 
@@ -109,20 +110,9 @@ def _exchange(identity: Identity, num_bytes: int) -> float:
     return min(times)
 
 
-def _failure(error: Exception) -> dict[str, Any]:
-    from paceline.training.group import is_peer_failure
-
-    return {
-        "error": str(error) if isinstance(error, PacelineError) else f"{type(error).__name__}: {error}",
-        "error_kind": "peer" if is_peer_failure(error) else "own",
-        "traceback": "".join(traceback.format_exception(error)),
-    }
-
-
 def _report(identity: Identity, manifest: Manifest, failed: dict[str, Any]) -> RankReport:
     return RankReport(
         rank=identity.rank,
-        status="failed" if failed else "done",
         host=identity.host,
         pid=os.getpid(),
         device="cpu",
@@ -132,7 +122,7 @@ def _report(identity: Identity, manifest: Manifest, failed: dict[str, Any]) -> R
         versions=versions(),
         steps=0,
         ended_at_ns=time.monotonic_ns(),
-        **failed,
+        **(failed or {"status": "done"}),
     )
 
 

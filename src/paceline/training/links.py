@@ -27,7 +27,7 @@ TARGET_S = 0.5
 """What all links together may take where they are fast."""
 LIMIT_S = 3.0
 """What they may take where they are slow, about."""
-MOST_OF_A_KIND = 8
+MAX_PAIRS = 8
 """Pairs inside hosts, and as many between: on a large cluster the first ones stand for the rest."""
 ECHO_BYTES = 8
 SMALLEST, BEYOND_BURSTS, LARGEST = 1 << 16, 1 << 20, 1 << 22
@@ -54,10 +54,10 @@ def pairs(ranks: Sequence[ProcessFacts]) -> tuple[Pair, ...]:
     members = list(hosts.values())
     inside = [Pair(own[0], own[1], "inside") for own in members if len(own) > 1]
     between = [Pair(own[0], other[0], "between") for own, other in itertools.pairwise(members)]
-    return (*inside[:MOST_OF_A_KIND], *between[:MOST_OF_A_KIND])
+    return (*inside[:MAX_PAIRS], *between[:MAX_PAIRS])
 
 
-def measured(todo: Sequence[Pair], ranks: Sequence[ProcessFacts], rank: int) -> list[Link]:
+def measured_links(todo: Sequence[Pair], ranks: Sequence[ProcessFacts], rank: int) -> list[Link]:
     """The links of which this rank is the source; to be called on every rank with the same pairs.
 
     Only sources use `ranks`.
@@ -67,13 +67,13 @@ def measured(todo: Sequence[Pair], ranks: Sequence[ProcessFacts], rank: int) -> 
         dist.all_reduce(torch.zeros(1))  # one pair at a time; a barrier would start NCCL where there are GPUs
         if rank == pair.source:
             source, target = ranks[pair.source], ranks[pair.target]
-            found.append(Source(pair.target, TARGET_S / len(todo), LIMIT_S / len(todo)).link(pair, source, target))
+            found.append(LinkSource(pair.target, TARGET_S / len(todo), LIMIT_S / len(todo)).link(pair, source, target))
         elif rank == pair.target:
-            answer(pair.source)
+            serve_link(pair.source)
     return found
 
 
-class Source:
+class LinkSource:
     """The side of a link that decides what is sent, and when it is enough."""
 
     def __init__(
@@ -88,10 +88,10 @@ class Source:
     def link(self, pair: Pair, source: ProcessFacts, target: ProcessFacts) -> Link:
         """Measure, and let the other side go."""
         self._echo(3)  # the first message opens the connection
-        latencies = self._echo(_within(_ECHOES, 0.1 * self._target_s / (2 * max(self._echo(3)))))
+        latencies = self._echo(_clamped(_ECHOES, 0.1 * self._target_s / (2 * max(self._echo(3)))))
         sizes, times = self._streams()
         self._ask(0, 0, 0)
-        latency, rate = _middle(latencies), [sizes[-1] / value for value in _middle(times[-1])]
+        latency, rate = _quartiles(latencies), [sizes[-1] / value for value in _quartiles(times[-1])]
         return Link(
             source=pair.source,
             target=pair.target,
@@ -120,7 +120,7 @@ class Source:
             sizes.append(larger)
             times.append(self._stream(larger, 1))
         spare_s = self._target_s - self._took_s()
-        times[-1] = self._stream(sizes[-1], _within(_REPEATS, spare_s / times[-1][0]))
+        times[-1] = self._stream(sizes[-1], _clamped(_REPEATS, spare_s / times[-1][0]))
         return sizes, times
 
     def _echo(self, count: int) -> list[float]:
@@ -151,7 +151,7 @@ class Source:
         return self._clock() - self._began
 
 
-def answer(source: int) -> None:
+def serve_link(source: int) -> None:
     """The other side of a link: does what it is asked to, until it is let go."""
     while True:
         request = torch.zeros(3, dtype=torch.int64)
@@ -170,11 +170,11 @@ def answer(source: int) -> None:
             dist.send(torch.tensor(arrivals_ns), source)
 
 
-def _within(bounds: tuple[int, int], wanted: float) -> int:
+def _clamped(bounds: tuple[int, int], wanted: float) -> int:
     return min(max(int(wanted), bounds[0]), bounds[1])
 
 
-def _middle(values: Sequence[float]) -> tuple[float, float, float]:
+def _quartiles(values: Sequence[float]) -> tuple[float, float, float]:
     """First quartile, median, third quartile."""
     if len(values) == 1:
         return values[0], values[0], values[0]

@@ -15,17 +15,19 @@ from __future__ import annotations
 import csv
 import io
 import random
-from dataclasses import asdict, fields, replace
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import astuple, fields, replace
 
 import numpy as np
 import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 from paceline import units
 from paceline.records.run import Epoch, NoiseEpoch
 from paceline.storage.codec import write_atomically
-from paceline.training.batches import Batch, Order
-from paceline.training.evaluate import evaluate
-from paceline.training.optim.parts import in_parts, sending_nothing
+from paceline.training.batches import Batch, Order, share
 from paceline.training.rank import Rank
 from paceline.training.resume import save_checkpoint
 
@@ -77,8 +79,8 @@ def _step(rank: Rank, order: Order, number: int) -> None:
     _seed_step(rank)
     # Before anything is sent: servers are told the rate together with the gradients.
     _set_rate(rank)
-    *first, last = in_parts(batch, rank.place.manifest.point.train.accumulate)
-    with sending_nothing(strategy.module, bool(first)):
+    *first, last = micro_batches(batch, rank.place.manifest.point.train.accumulate)
+    with no_sync(strategy.module, bool(first)):
         losses = [_forward_backward(rank, part) for part in first]
     losses.append(_forward_backward(rank, last))
     strategy.exchange()
@@ -98,11 +100,28 @@ def _step(rank: Rank, order: Order, number: int) -> None:
         rank.on_step(rank.progress.step, torch.stack(losses).sum() / batch.samples_global)
 
 
+def micro_batches(batch: Batch, parts: int) -> list[Batch]:
+    """A batch as at most so many parts, none of them empty; one that counts no sample stays as it is."""
+    count = min(parts, batch.samples)
+    if count <= 1:
+        return [batch]
+    bounds = [share(batch.samples, part, count) for part in range(count)]
+    return [
+        Batch(batch.inputs[start:end], batch.labels[start:end], end - start, batch.samples_global)
+        for start, end in bounds
+    ]
+
+
+def no_sync(module: nn.Module, wanted: bool = True) -> AbstractContextManager[None]:
+    """Passes in which DDP keeps its gradients to itself; other strategies send nothing during a pass anyway."""
+    return module.no_sync() if wanted and isinstance(module, DistributedDataParallel) else nullcontext()
+
+
 def _forward_backward(rank: Rank, batch: Batch) -> torch.Tensor:
     """Add the gradients of a batch, or of a part of one, to what is there; the sum of its losses."""
     optim, network = rank.optim, rank.network
-    if network.attendance:
-        network.attendance.counted = batch.samples > 0
+    if network.participation:
+        network.participation.counted = batch.samples > 0
     with optim.noise.watching(network.learner, rank.progress.step, batch, optim.strategy.loss_factor):
         return optim.strategy.forward_backward(batch, rank.objective)
 
@@ -118,7 +137,7 @@ def _look_at_noise(rank: Rank, samples_global: int) -> None:
 
 def _set_rate(rank: Rank) -> None:
     steps = rank.optim.adascale.progress if rank.optim.adascale else rank.progress.step - rank.phase.first_step
-    rate = rank.optim.pace.lr(steps) * rank.optim.gain
+    rate = rank.optim.lr_schedule.lr(steps) * rank.optim.gain
     for group in rank.optim.optimizer.param_groups:
         group["lr"] = rate
 
@@ -132,9 +151,9 @@ def _await_device(rank: Rank) -> None:
 def _warm_up_pass(rank: Rank) -> None:
     """A forward and backward pass whose gradients nobody uses, over as many samples as any other has."""
     batches, strategy = rank.inputs.batches, rank.optim.strategy
-    batch, *_ = in_parts(batches.take(batches.order(0), 0), rank.place.manifest.point.train.accumulate)
-    if rank.network.attendance:
-        rank.network.attendance.counted = batch.samples > 0
+    batch, *_ = micro_batches(batches.take(batches.order(0), 0), rank.place.manifest.point.train.accumulate)
+    if rank.network.participation:
+        rank.network.participation.counted = batch.samples > 0
     rank.objective.loss_sum(strategy.module(batch.inputs), batch).backward()
 
 
@@ -160,16 +179,7 @@ def _end_epoch(rank: Rank, epoch: int, steps: int) -> None:
     evaluating_at_ns = recorder.clock_ns()
     loss, accuracy = None, None
     if len(rank.inputs.validation):
-        loss, accuracy = evaluate(
-            rank.network.learner,
-            rank.inputs.samples,
-            rank.inputs.validation,
-            recorder,
-            rank.optim.strategy.peers,
-            index=rank.place.data_index,
-            size=rank.place.data_size,
-            average=rank.optim.average,
-        )
+        loss, accuracy = rank.evaluate(rank.inputs.samples, rank.inputs.validation)
         rank.network.begin_training()
     done = Epoch(
         epoch=epoch + 1,
@@ -206,10 +216,15 @@ def _end_noise(rank: Rank, epoch: int, first_step: int) -> None:
 
 
 def _csv(epochs: tuple[Epoch, ...] | tuple[NoiseEpoch, ...]) -> bytes:
+    return csv_bytes([each.name for each in fields(epochs[0])], [astuple(epoch) for epoch in epochs])
+
+
+def csv_bytes(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+    """A CSV file with one header line."""
     text = io.StringIO()
-    lines = csv.DictWriter(text, [each.name for each in fields(epochs[0])], lineterminator="\n")
-    lines.writeheader()
-    lines.writerows(asdict(epoch) for epoch in epochs)
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(header)
+    lines.writerows(rows)
     return text.getvalue().encode()
 
 

@@ -11,8 +11,6 @@ It is asked for by `train.schedule = "range"`, which `paceline tune lr` alone se
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from dataclasses import replace
 
@@ -20,7 +18,7 @@ import torch
 
 from paceline.records.settings import TrainSettings
 from paceline.storage.codec import write_atomically
-from paceline.training.loop import train
+from paceline.training.loop import csv_bytes, train
 from paceline.training.optim.lr_schedule import LrSchedule
 from paceline.training.rank import Rank
 from paceline.training.termination_notice import TerminationNotice
@@ -29,14 +27,14 @@ RANGE = "range"
 """Of `train.schedule`."""
 
 # Losses are averaged over about this part of the range, before they are judged.
-_PART = 0.05
+_AVERAGED_FRACTION = 0.05
 # A loss so many times its lowest has run away.
-_RUN_AWAY = 4.0
+_DIVERGED_FACTOR = 4.0
 # So has one that is back where it began, once it had fallen to this part of that.
-_FALLEN = 0.9
+_DROP_FACTOR = 0.9
 
 
-class Rising(LrSchedule):
+class RisingRates(LrSchedule):
     """The rates of a range test."""
 
     def __init__(self, settings: TrainSettings, total_steps: int) -> None:
@@ -49,16 +47,16 @@ class Rising(LrSchedule):
         return self._first * self._factor ** (step / self._last_step)
 
 
-class Watch:
+class DivergenceDetector:
     """Says when a loss has run away, from an average over its last steps."""
 
     def __init__(self, total_steps: int) -> None:
-        self._keep = math.exp(-1 / max(1.0, _PART * total_steps))
+        self._keep = math.exp(-1 / max(1.0, _AVERAGED_FRACTION * total_steps))
         self._sum = self._weight = 0.0
         self._first: float | None = None
         self._lowest = math.inf
 
-    def runs_away(self, loss: float) -> bool:
+    def diverges(self, loss: float) -> bool:
         """Whether it does with this loss, the next one."""
         self._sum = self._keep * self._sum + loss
         self._weight = self._keep * self._weight + 1
@@ -67,46 +65,38 @@ class Watch:
             return True
         self._first = mean if self._first is None else self._first
         self._lowest = min(self._lowest, mean)
-        back = self._lowest < _FALLEN * self._first <= self._first <= mean
-        return back or mean > _RUN_AWAY * self._lowest
+        back = self._lowest < _DROP_FACTOR * self._first <= self._first <= mean
+        return back or mean > _DIVERGED_FACTOR * self._lowest
 
 
-class _RanAway(Exception):
+class _Diverged(Exception):
     """Ends the training, on every rank in the same step."""
 
 
-def explore(rank: Rank) -> None:
+def run_range_test(rank: Rank) -> None:
     """Take the steps of a range test, until the loss runs away or the rates end; rank 0 keeps rates and losses.
 
     Ranks that are told to leave stay: it lasts seconds, and a test that went on from a checkpoint would lack its first
     steps. One that is ended nevertheless starts over.
     """
-    total, watch = rank.phase.steps, Watch(rank.phase.steps)
-    pace = Rising(rank.phase.settings, total)
-    rank.optim = replace(rank.optim, pace=pace)
+    total, watch = rank.phase.steps, DivergenceDetector(rank.phase.steps)
+    lr_schedule = RisingRates(rank.phase.settings, total)
+    rank.optim = replace(rank.optim, lr_schedule=lr_schedule)
     found: list[tuple[int, float, float]] = []
 
     def on_step(step: int, part: torch.Tensor) -> None:
         whole = part.to(rank.objective.sums).reshape(1).clone()
         rank.optim.strategy.peers.sum(whole)
-        found.append((step, pace.lr(step - 1), whole.item()))
-        if watch.runs_away(found[-1][2]):
-            raise _RanAway
+        found.append((step, lr_schedule.lr(step - 1), whole.item()))
+        if watch.diverges(found[-1][2]):
+            raise _Diverged
 
     rank.on_step = on_step
     rank.inputs = replace(rank.inputs, validation=rank.inputs.validation[:0])  # nobody asks for it
     rank.notice = TerminationNotice()
     try:
         train(rank)
-    except _RanAway:
+    except _Diverged:
         rank.optim.strategy.settle()
     if rank.place.rank == 0:
-        write_atomically(rank.place.folder.lr_range, _csv(found))
-
-
-def _csv(found: list[tuple[int, float, float]]) -> bytes:
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(("step", "lr", "loss"))
-    lines.writerows(found)
-    return text.getvalue().encode()
+        write_atomically(rank.place.folder.lr_range, csv_bytes(("step", "lr", "loss"), found))

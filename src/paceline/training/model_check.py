@@ -15,6 +15,7 @@ import importlib.util
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +32,23 @@ from paceline.records.run import Manifest
 from paceline.records.study import Point
 from paceline.storage.codec import read_record
 from paceline.training.augment import Augmentation
+from paceline.training.batches import Samples
 from paceline.training.group import choose_device
 from paceline.training.models.build_model import build_model
-from paceline.training.phases import make_ready, unfreeze
-from paceline.training.precision import WEIGHTS, lay_out
-from paceline.training.timing_steps import sample_s
+from paceline.training.optim.build_optimizer import build_optimizer
+from paceline.training.phases import freeze_for_first_phase, unfreeze
+from paceline.training.precision import WEIGHT_DTYPES, move_to_device
+from paceline.training.session import scaling
+
+_WARM_UP, _STEPS = 3, 20
+_MIN_SAMPLES = 2
+"""Samples of a step: batch-norm takes no fewer."""
+_MAX_SAMPLES = 1024
+"""Of one step: beyond it the time of a sample hardly changes, and the rehearsal should be short."""
+_BUDGET_S = 3.0
 
 
-def checked(manifest: Manifest) -> dict[str, Any]:
+def checked_model(manifest: Manifest) -> dict[str, Any]:
     """Facts about the model, after one forward and backward pass over two samples."""
     point = manifest.point
     dataset = open_dataset(Path(manifest.data_folder)).dataset
@@ -52,8 +62,8 @@ def checked(manifest: Manifest) -> dict[str, Any]:
         model_file=Path(manifest.model_file) if manifest.model_file else None,
     )
     parameters = sum(p.numel() for p in model.parameters())
-    make_ready(model, point)
-    lay_out(model, point.train, torch.device("cpu"))
+    freeze_for_first_phase(model, point)
+    move_to_device(model, point.train, torch.device("cpu"))
     _check_phase(point, model, dataset)
     if point.train.cached_features:
         _check_features(point, model, dataset)
@@ -78,7 +88,7 @@ def _check_phase(point: Point, model: torch.nn.Module, dataset: Dataset) -> None
 
 def _try_pass(point: Point, model: torch.nn.Module, dataset: Dataset) -> None:
     name, (height, width, channels) = point.model.name, dataset.shape
-    inputs = torch.zeros(2, channels, height, width, dtype=WEIGHTS[point.train.precision])
+    inputs = torch.zeros(2, channels, height, width, dtype=WEIGHT_DTYPES[point.train.precision])
     shape_text = "×".join(map(str, dataset.shape))
     try:
         scores = model(inputs)
@@ -103,7 +113,7 @@ def _try_pass(point: Point, model: torch.nn.Module, dataset: Dataset) -> None:
 def _check_features(point: Point, model: torch.nn.Module, dataset: Dataset) -> None:
     """What stands in for the images has to lead to the same scores."""
     name, (height, width, channels) = point.model.name, dataset.shape
-    inputs = torch.rand(2, channels, height, width, dtype=WEIGHTS[point.train.precision])
+    inputs = torch.rand(2, channels, height, width, dtype=WEIGHT_DTYPES[point.train.precision])
     model.eval()
     features: Any = model.features(inputs)  # pyright: ignore[reportCallIssue]  it has been asked for
     if not isinstance(features, torch.Tensor) or features.dim() != 2 or len(features) != 2:
@@ -154,8 +164,48 @@ def _check_mpi(point: Point) -> None:
         )
 
 
+def sample_s(manifest: Manifest) -> float:
+    """Seconds of one rank for one sample, forward to optimizer step, over a few steps of a manifest's model."""
+    point, held = manifest.point, open_dataset(Path(manifest.data_folder))
+    dataset, device, dtype = held.dataset, choose_device(point.device, 0), WEIGHT_DTYPES[point.train.precision]
+    model = build_model(
+        point.model.name,
+        point.model.options,
+        shape=dataset.shape,
+        classes=dataset.classes,
+        model_file=Path(manifest.model_file) if manifest.model_file else None,
+    )
+    move_to_device(model, point.train, device)
+    mean, std = scaling(dataset, pixels=getattr(model, "wants_pixels", False))
+    samples = Samples(held.train_images, held.train_labels, mean=mean, std=std, device=device, dtype=dtype)
+    optimizer = build_optimizer(point.train, model.parameters())
+    batch = max(_MIN_SAMPLES, min(point.batch_global // point.data_size, _MAX_SAMPLES, dataset.train))
+    # With few samples first: a large network would take minutes for a thousand images.
+    for _ in range(_WARM_UP):
+        _step(model, optimizer, samples, _MIN_SAMPLES)
+    started_at = time.perf_counter()
+    _step(model, optimizer, samples, _MIN_SAMPLES)
+    few_s = time.perf_counter() - started_at
+    batch = max(_MIN_SAMPLES, min(batch, int(_BUDGET_S * _MIN_SAMPLES / few_s)))
+    _step(model, optimizer, samples, batch)
+    num_steps, started_at = 0, time.perf_counter()
+    while num_steps < _STEPS and time.perf_counter() - started_at < _BUDGET_S:
+        _step(model, optimizer, samples, batch)
+        num_steps += 1
+    return (time.perf_counter() - started_at) / (num_steps * batch)
+
+
+def _step(model: torch.nn.Module, optimizer: torch.optim.Optimizer, samples: Samples, batch: int) -> None:
+    inputs, labels = samples.gather(torch.arange(batch))
+    loss = functional.cross_entropy(model(inputs), labels.to(torch.int64))
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    loss.item()  # device sync: a GPU's step is over when its loss is here
+
+
 def _answer(manifests: list[Manifest]) -> dict[str, Any]:
-    facts: list[dict[str, Any]] = [{"parameters": checked(manifest)["parameters"]} for manifest in manifests]
+    facts: list[dict[str, Any]] = [{"parameters": checked_model(manifest)["parameters"]} for manifest in manifests]
     if "--timed" in sys.argv:
         timed: dict[str, float] = {}
         for manifest, fact in zip(manifests, facts, strict=True):

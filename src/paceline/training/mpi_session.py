@@ -48,7 +48,7 @@ def world(rank: int, size: int) -> Intracomm:
     return found
 
 
-def leave() -> None:
+def finalize() -> None:
     """End MPI after a good run, so that mpiexec sees a clean end; nothing where it was never started."""
     if "mpi4py.MPI" in sys.modules:
         from mpi4py import MPI
@@ -57,7 +57,7 @@ def leave() -> None:
             MPI.Finalize()
 
 
-def ended() -> bool:
+def is_finalized() -> bool:
     """Whether MPI was started and ended. MPICH tells its mpiexec so only when the process exits in order, and one that
     is told nothing takes the process for lost and kills the others."""
     if "mpi4py.MPI" not in sys.modules:

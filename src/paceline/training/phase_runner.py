@@ -21,12 +21,11 @@ from paceline import units
 from paceline.records.run import PhaseEnd
 from paceline.training import features
 from paceline.training.batches import Batches
-from paceline.training.evaluate import evaluate
 from paceline.training.loop import train
-from paceline.training.lr_range_test import RANGE, explore
-from paceline.training.phases import Phase, kept_still, planned, unfreeze
+from paceline.training.lr_range_test import RANGE, run_range_test
+from paceline.training.phases import Phase, frozen_batchnorm, planned_phases, unfreeze
 from paceline.training.rank import Optimization, Rank
-from paceline.training.reading import Holding
+from paceline.training.reading import LoadedData
 
 Optimizing = Callable[[nn.Module, Phase, int], Optimization]
 """(what is trained, phase, steps of an epoch) -> how its weights are updated."""
@@ -35,12 +34,12 @@ Optimizing = Callable[[nn.Module, Phase, int], Optimization]
 class PhaseRunner:
     """Leads a rank through the phases of its run."""
 
-    def __init__(self, rank: Rank, held: Holding, optimizing: Optimizing) -> None:
+    def __init__(self, rank: Rank, held: LoadedData, optimizing: Optimizing) -> None:
         self._rank = rank
         self._held = held
         self._optimizing = optimizing
         self._images = rank.inputs
-        self._phases = planned(rank.place.manifest.point, rank.inputs.batches.steps_per_epoch)
+        self._phases = planned_phases(rank.place.manifest.point, rank.inputs.batches.steps_per_epoch)
         rank.advance = self.advance
 
     def run(self) -> bool:
@@ -51,7 +50,7 @@ class PhaseRunner:
                 self._take_features()
             ranged = rank.phase.settings.schedule == RANGE
             if ranged:
-                explore(rank)
+                run_range_test(rank)
             elif not train(rank):
                 return False
             rank.progress.phases += (self._end(),)
@@ -65,7 +64,7 @@ class PhaseRunner:
         rank.optim.strategy.leave()
         rank.network.model.zero_grad(set_to_none=True)
         batchnorm = rank.place.manifest.point.finetune.batchnorm
-        frozen = kept_still(rank.network.model) if batchnorm == "frozen" else ()
+        frozen = frozen_batchnorm(rank.network.model) if batchnorm == "frozen" else ()
         unfreeze(rank.network.model, batchnorm)
         rank.network = replace(rank.network, learner=rank.network.model, frozen=frozen)
         rank.phase = self._phases[self._phases.index(rank.phase) + 1]
@@ -81,7 +80,7 @@ class PhaseRunner:
         rank, held, place = self._rank, self._held, self._rank.place
         point = place.manifest.point
         used = np.sort(np.concatenate((held.parts.train, held.parts.validation)))
-        wanted = features.Wanted(
+        wanted = features.FeatureRequest(
             model=rank.network.model,
             point=point,
             digest=held.mapped.dataset.digest,
@@ -89,7 +88,7 @@ class PhaseRunner:
             sources={"train": (self._images.samples, used), "test": (self._images.test, held.parts.test)},
         )
         everyone = rank.optim.strategy.everyone
-        made, rank.progress.features = features.ready(wanted, rank.recorder, everyone, place.rank)
+        made, rank.progress.features = features.cached_features(wanted, rank.recorder, everyone, place.rank)
         batches = Batches(
             made["train"],
             held.parts.train,
@@ -103,16 +102,7 @@ class PhaseRunner:
     def _end(self) -> PhaseEnd:
         """The test at the end of a phase."""
         rank, began_at_ns = self._rank, self._rank.recorder.clock_ns()
-        loss, accuracy = evaluate(
-            rank.network.learner,
-            rank.inputs.test,
-            self._held.parts.test,
-            rank.recorder,
-            rank.optim.strategy.peers,
-            index=rank.place.data_index,
-            size=rank.place.data_size,
-            average=rank.optim.average,
-        )
+        loss, accuracy = rank.evaluate(rank.inputs.test, self._held.parts.test)
         return PhaseEnd(
             name=rank.phase.name,
             steps=rank.phase.steps,

@@ -52,7 +52,7 @@ class Phase:
         return self.first_epoch + (step - self.first_step) // steps_per_epoch
 
 
-def planned(point: Point, steps_per_epoch: int) -> tuple[Phase, ...]:
+def planned_phases(point: Point, steps_per_epoch: int) -> tuple[Phase, ...]:
     """The phases of a point, one or two."""
     train, tune = point.train, point.finetune
     steps = planned_steps(train, steps_per_epoch)
@@ -90,9 +90,9 @@ def finetune_settings(point: Point) -> TrainSettings:
     )
 
 
-def make_ready(model: nn.Module, point: Point) -> nn.Module:
+def freeze_for_first_phase(model: nn.Module, point: Point) -> nn.Module:
     """Freeze a model that a later phase unfreezes; what of it the first phase trains: all of it, or its head."""
-    check(model, point)
+    check_model(model, point)
     if point.finetune.epochs or point.train.cached_features:
         model.freeze()  # pyright: ignore[reportCallIssue]  checked above
     return model.head if point.train.cached_features else model  # pyright: ignore[reportReturnType]  a module
@@ -105,7 +105,7 @@ def unfreeze(model: nn.Module, batchnorm: str) -> None:
     let_learn(**({"batchnorm": batchnorm} if "batchnorm" in takes else {}))
 
 
-def check(model: nn.Module, point: Point) -> None:
+def check_model(model: nn.Module, point: Point) -> None:
     """ModelError where a model lacks what its settings need of it."""
     name = point.model.name
     missing = [each for each in ("freeze", "unfreeze") if not callable(getattr(model, each, None))]
@@ -132,7 +132,7 @@ def check(model: nn.Module, point: Point) -> None:
         )
 
 
-def kept_still(model: nn.Module) -> tuple[nn.Module, ...]:
+def frozen_batchnorm(model: nn.Module) -> tuple[nn.Module, ...]:
     """The batch-norm layers that stay in evaluation mode while the model trains."""
     training = model.training
     model.train()

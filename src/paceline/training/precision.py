@@ -18,13 +18,13 @@ from torch import nn
 
 from paceline.records.settings import TrainSettings
 
-WEIGHTS = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
+WEIGHT_DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
 """What weights and inputs are, by precision."""
 
 
-def lay_out(model: nn.Module, settings: TrainSettings, device: torch.device) -> None:
+def move_to_device(model: nn.Module, settings: TrainSettings, device: torch.device) -> None:
     """Put a model on a device, in the layout and the precision that it computes with."""
-    model.to(device=device, dtype=WEIGHTS[settings.precision])
+    model.to(device=device, dtype=WEIGHT_DTYPES[settings.precision])
     # Not model.to(memory_format=...): it asks the same of weights with five dimensions, which have no such layout.
     model._apply(_channels_last)
     if settings.precision == "bfloat16":

@@ -29,7 +29,8 @@ from paceline.records.allocation import Clock, Link, PreflightCheck, ProcessFact
 from paceline.records.run import Manifest
 from paceline.storage.codec import from_plain, plain, write_record
 from paceline.storage.folder import RunFolder
-from paceline.training.links import Pair, measured, pairs
+from paceline.training.group import RefusedByRank0, gpu_count
+from paceline.training.links import Pair, measured_links, pairs
 
 _ROUNDS = 10
 """Time stamps sent to and fro: the quickest round counts, and bounds the error by half its length."""
@@ -39,14 +40,12 @@ class Refused(RunError):
     """What was given makes the measurement meaningless; rank 0 says why."""
 
 
-class Dismissed(RunError):
-    """Another rank's word: rank 0 has refused the run."""
-
-
-def hold(identity: Identity, folder: RunFolder, manifest: Manifest, device: torch.device) -> tuple[Clock, ...]:
+def run_preflight_check(
+    identity: Identity, folder: RunFolder, manifest: Manifest, device: torch.device
+) -> tuple[Clock, ...]:
     """Hold the roll call; every process's clock against rank 0's. Refused or Dismissed where the run must not go on."""
     own = process_facts(identity, manifest, threads=torch.get_num_threads(), device=str(device), gpus=_visible_gpus())
-    everyone = [_given(said) for said in gathered(plain(own))]
+    everyone = [_facts(said) for said in gathered_from_all(plain(own))]
     clocks = _clocks(everyone, identity.rank)
     roll = None
     if identity.rank == 0:
@@ -55,28 +54,28 @@ def hold(identity: Identity, folder: RunFolder, manifest: Manifest, device: torc
         roll = PreflightCheck(refused=refused, ranks=tuple(everyone), complaints=found, clocks=tuple(clocks))
         if refused:
             write_record(folder.roll_call, roll)  # before the others know, so that rank 0 is the first to say why
-    verdict = told(
+    verdict = from_rank_0(
         {"refused": roll.refused, "clocks": [plain(clock) for clock in clocks], "pairs": _pairs(everyone)}
         if roll
         else None
     )
     if verdict["refused"]:
-        raise _refusal(roll) if roll else Dismissed("Rank 0 has refused the run before its first step.")
+        raise _refusal(roll) if roll else RefusedByRank0("Rank 0 has refused the run before its first step.")
     todo = [Pair(**pair) for pair in verdict["pairs"]]
-    found_links = gathered([plain(link) for link in measured(todo, everyone, identity.rank)])
+    found_links = gathered_from_all([plain(link) for link in measured_links(todo, everyone, identity.rank)])
     if roll:
         links = tuple(from_plain(Link, link) for own in found_links for link in own)
         write_record(folder.roll_call, replace(roll, links=links))
     return tuple(from_plain(Clock, clock) for clock in verdict["clocks"])
 
 
-def compared_again(clocks: Sequence[Clock], rank: int) -> Clock | None:
+def clock_at_end(clocks: Sequence[Clock], rank: int) -> Clock | None:
     """This process's clock against rank 0's, after a good run; None where it reads the same. To be called on all."""
     others = [clock.rank for clock in clocks if clock.method != "same"]
     found = [_exchanged(other, rank) for other in others]
     if not others:
         return None
-    said = told([plain(clock) for clock in found if clock is not None])
+    said = from_rank_0([plain(clock) for clock in found if clock is not None])
     return next((from_plain(Clock, clock) for clock in said if clock["rank"] == rank), None)
 
 
@@ -85,7 +84,7 @@ def _refusal(roll: PreflightCheck) -> Refused:
     return Refused("\n".join(complaint.what for complaint in fatal))
 
 
-def gathered(value: Any) -> list[Any]:
+def gathered_from_all(value: Any) -> list[Any]:
     """What every process said, in order of rank; to be called on all of them."""
     own = _bytes(value)
     if not dist.is_initialized():
@@ -99,7 +98,7 @@ def gathered(value: Any) -> list[Any]:
     return [_value(part[: int(size)]) for part, size in zip(parts, sizes, strict=True)]
 
 
-def told(value: Any) -> Any:
+def from_rank_0(value: Any) -> Any:
     """What rank 0 says, on every process; the others' value is not used."""
     message = _bytes(value)
     if not dist.is_initialized():
@@ -120,7 +119,7 @@ def _value(message: torch.Tensor) -> Any:
     return json.loads(message.numpy().tobytes())
 
 
-def _given(said: dict[str, Any]) -> ProcessFacts:
+def _facts(said: dict[str, Any]) -> ProcessFacts:
     """What a process said, as far as this version knows the words: another version's is a complaint, not a crash."""
     known = {field.name for field in fields(ProcessFacts)}
     return from_plain(ProcessFacts, {name: value for name, value in said.items() if name in known})
@@ -133,7 +132,7 @@ def _pairs(ranks: Sequence[ProcessFacts]) -> list[dict[str, Any]]:
 def _clocks(ranks: Sequence[ProcessFacts], rank: int) -> list[Clock]:
     """Every clock against rank 0's, on rank 0; time stamps are exchanged with those that read another one."""
     clocks = [Clock(rank=other.rank, offset_ns=0, error_ns=0, method="same") for other in ranks]
-    for other in told([other.rank for other in ranks if other.clock != ranks[0].clock]):
+    for other in from_rank_0([other.rank for other in ranks if other.clock != ranks[0].clock]):
         clocks[other] = _exchanged(other, rank) or clocks[other]
     return clocks
 
@@ -141,11 +140,11 @@ def _clocks(ranks: Sequence[ProcessFacts], rank: int) -> list[Clock]:
 def _exchanged(other: int, rank: int) -> Clock | None:
     """Time stamps sent to and fro between rank 0, which gets the answer, and another."""
     if rank == other:
-        stamp()
-    return offset(other) if rank == 0 else None
+        answer_clock_requests()
+    return clock_offset(other) if rank == 0 else None
 
 
-def offset(other: int) -> Clock:
+def clock_offset(other: int) -> Clock:
     """Another rank's clock against this one's, which asks it for the time.
 
     sent ──▶ received, answered ──▶ back: the middles of what each saw are the same instant, but for half of what the
@@ -165,8 +164,8 @@ def offset(other: int) -> Clock:
     return Clock(rank=other, offset_ns=offset_ns, error_ns=delay_ns // 2 + 1, method="exchange", at_ns=at_ns)
 
 
-def stamp() -> None:
-    """The other side of `offset`: tells rank 0 the time, whenever asked."""
+def answer_clock_requests() -> None:
+    """The other side of `clock_offset`: tells rank 0 the time, whenever asked."""
     question = torch.zeros(1, dtype=torch.int64)
     for _ in range(_ROUNDS):
         dist.recv(question, 0)
@@ -175,5 +174,4 @@ def stamp() -> None:
 
 
 def _visible_gpus() -> tuple[str, ...]:
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    return tuple(torch.cuda.get_device_name(index) for index in range(count))
+    return tuple(torch.cuda.get_device_name(index) for index in range(gpu_count()))

@@ -21,6 +21,7 @@ from paceline.probe.recorder import Recorder
 from paceline.records.run import CachedFeatures, Epoch, Manifest, NoiseEpoch, PhaseEnd
 from paceline.storage.folder import RunFolder
 from paceline.training.batches import Batches, Samples, ShareBatches
+from paceline.training.evaluate import evaluate
 from paceline.training.gradient_noise import GradientNoise
 from paceline.training.objective import Objective
 from paceline.training.optim.adascale import AdaScale
@@ -59,7 +60,7 @@ class Network:
     """Of each parameter of the whole network, by name, before the strategy divided it."""
     frozen: tuple[nn.Module, ...] = ()
     """Layers that stay in evaluation mode while the others train."""
-    attendance: BatchNormParticipation | None = None
+    participation: BatchNormParticipation | None = None
     """Of synchronised batch-norm, which has to know whose samples count."""
 
     @property
@@ -80,7 +81,7 @@ class Optimization:
 
     optimizer: torch.optim.Optimizer
     strategy: Strategy
-    pace: LrSchedule
+    lr_schedule: LrSchedule
     noise: GradientNoise
     adascale: AdaScale | None
     """None under any other rule for the learning rate."""
@@ -140,3 +141,16 @@ class Rank:
     """Begins the next phase; for a run that resumes in it."""
     on_step: Callable[[int, torch.Tensor], None] | None = None
     """Called with the step and this rank's part of the step's mean loss; for tests."""
+
+    def evaluate(self, samples: Samples, indices: np.ndarray) -> tuple[float, float]:
+        """Mean loss and accuracy over `indices`, summed along the data axis: equal on all ranks."""
+        return evaluate(
+            self.network.learner,
+            samples,
+            indices,
+            self.recorder,
+            self.optim.strategy.peers,
+            index=self.place.data_index,
+            size=self.place.data_size,
+            average=self.optim.average,
+        )

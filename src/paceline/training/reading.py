@@ -44,7 +44,7 @@ def read_bytes(counters: Path = _COUNTERS) -> int | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
+class LoadedData:
     """What a rank has of a data set."""
 
     mapped: MappedDataset
@@ -55,7 +55,7 @@ class Holding:
     train_labels: np.ndarray
 
 
-def hold(folder: Path, point: Point, rank: int) -> Holding:
+def load_data(folder: Path, point: Point, rank: int) -> LoadedData:
     """The data set of a point as one of its ranks holds it under `data.read`."""
     mapped = open_dataset(folder)
     parts = split(mapped.dataset, point.data)
@@ -63,15 +63,15 @@ def hold(folder: Path, point: Point, rank: int) -> Holding:
         own = {part.replace("-", "_"): np.load(folder / f"{part}.npy", allow_pickle=False) for part in PARTS}
         mapped = replace(mapped, **own)
     images, labels = mapped.train_images, mapped.train_labels
-    if in_shares(point):
-        chosen = share_of(parts.train, point.layout.index(rank, DATA), point.data_size)
+    if reads_shares(point):
+        chosen = data_share(parts.train, point.layout.index(rank, DATA), point.data_size)
         mpi_session.world(rank, point.processes)
         images = _through_mpi(folder / "train-images.npy", images, chosen)
         labels = _through_mpi(folder / "train-labels.npy", labels, chosen)
-    return Holding(mapped=mapped, parts=parts, train_images=images, train_labels=labels)
+    return LoadedData(mapped=mapped, parts=parts, train_images=images, train_labels=labels)
 
 
-def share_of(indices: np.ndarray, index: int, size: int) -> np.ndarray:
+def data_share(indices: np.ndarray, index: int, size: int) -> np.ndarray:
     """The samples of one index along the data axis: neighbours in the file, so that a rank reads one part of it."""
     start, end = share(len(indices), index, size)
     return indices[start:end]
@@ -88,13 +88,13 @@ def make_batches(
         "index": point.layout.index(rank, DATA),
         "augmentation": Augmentation(point.augment, samples.shape, blank) if changed else None,
     }
-    if in_shares(point):
-        counts = [len(share_of(parts.train, index, point.data_size)) for index in range(point.data_size)]
+    if reads_shares(point):
+        counts = [len(data_share(parts.train, index, point.data_size)) for index in range(point.data_size)]
         return ShareBatches(samples, counts, **common)
     return Batches(samples, parts.train, size=point.data_size, **common)
 
 
-def in_shares(point: Point) -> bool:
+def reads_shares(point: Point) -> bool:
     """Whether every rank holds its own share of the samples alone."""
     return point.data.read == "mpi-io" and point.ranks > 1
 

@@ -20,13 +20,13 @@ from paceline.records.run import Manifest, Meeting
 from paceline.storage.codec import read_record, write_record
 from paceline.storage.folder import RunFolder
 
-PATIENCE_S = 300.0
+TIMEOUT_S = 300.0
 """How long ranks wait for rank 0: under a busy scheduler hosts may start minutes apart."""
-_LOOK_S = 0.05
+_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Endpoint:
     """Where the ranks meet."""
 
     address: str
@@ -35,43 +35,43 @@ class Place:
     """On rank 0: the socket that listens there."""
 
 
-def meet(
+def rendezvous(
     identity: Identity,
     folder: RunFolder,
     manifest: Manifest,
     *,
-    patience_s: float = PATIENCE_S,
+    timeout_s: float = TIMEOUT_S,
     sleep: Callable[[float], None] = time.sleep,
-) -> Place:
+) -> Endpoint:
     """The meeting place of this run, the same on every rank."""
     if identity.store_port:
-        return Place(address=identity.store_host, port=identity.store_port, listening_fd=identity.store_fd)
+        return Endpoint(address=identity.store_host, port=identity.store_port, listening_fd=identity.store_fd)
     if identity.rank == 0:
         return _announced(folder, manifest)
-    return _found(folder, manifest, patience_s, sleep)
+    return _found(folder, manifest, timeout_s, sleep)
 
 
-def _announced(folder: RunFolder, manifest: Manifest) -> Place:
+def _announced(folder: RunFolder, manifest: Manifest) -> Endpoint:
     """Listen, and say where."""
     point = manifest.point
     address = "127.0.0.1" if point.hosts == 1 else interface_address(manifest.launch.interface)
     listening = socket.create_server((address, 0), backlog=max(128, point.processes))
     port = listening.getsockname()[1]
     write_record(folder.meeting, Meeting(address=address, port=port, launched_at_ns=manifest.launched_at_ns))
-    return Place(address=address, port=port, listening_fd=listening.detach())
+    return Endpoint(address=address, port=port, listening_fd=listening.detach())
 
 
-def _found(folder: RunFolder, manifest: Manifest, patience_s: float, sleep: Callable[[float], None]) -> Place:
+def _found(folder: RunFolder, manifest: Manifest, timeout_s: float, sleep: Callable[[float], None]) -> Endpoint:
     """What rank 0 said in this attempt."""
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         if folder.meeting.exists():
             said = read_record(folder.meeting, Meeting)
             if said.launched_at_ns == manifest.launched_at_ns:
-                return Place(address=said.address, port=said.port, listening_fd=None)
-        sleep(_LOOK_S)
+                return Endpoint(address=said.address, port=said.port, listening_fd=None)
+        sleep(_POLL_S)
     raise RunError(
-        f"Rank 0 has not said within {patience_s:.0f} s where the ranks meet.",
+        f"Rank 0 has not said within {timeout_s:.0f} s where the ranks meet.",
         right=f"It writes {folder.meeting}, which every host has to see: the study's folder must be on a file system "
         "that all hosts share.",
         next=f"Look at its log: {folder.rank_log(0)}",

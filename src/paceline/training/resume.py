@@ -21,7 +21,7 @@ def save_checkpoint(rank: Rank) -> None:
         tensors |= {"noise": optim.noise.state()} if optim.noise.on else {}
         tensors |= {"adascale": optim.adascale.state()} if optim.adascale else {}
         if place.rank == 0:
-            standing = checkpoint.Standing(
+            standing = checkpoint.CheckpointState(
                 point_id=place.manifest.point_id,
                 seed=place.manifest.seed,
                 layout=place.layout.sizes,
@@ -38,7 +38,7 @@ def save_checkpoint(rank: Rank) -> None:
             checkpoint.write_checkpoint(place.folder.checkpoints, standing, tensors)
 
 
-def resume(rank: Rank) -> checkpoint.Standing | None:
+def resume(rank: Rank) -> checkpoint.CheckpointState | None:
     """Continue from the newest checkpoint of this run, the same one on every rank; None starts afresh."""
     place, progress = rank.place, rank.progress
     step = torch.tensor([-1])
@@ -49,7 +49,7 @@ def resume(rank: Rank) -> checkpoint.Standing | None:
         )
         step[0] = found[1].step if found else -1
     step = step.to(rank.objective.sums.device)
-    rank.optim.strategy.everyone.tell(step)
+    rank.optim.strategy.everyone.broadcast(step)
     if step.item() < 0:
         return None
     if found:

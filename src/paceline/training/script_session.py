@@ -15,7 +15,6 @@ import os
 import signal
 import sys
 import time
-import traceback
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ import torch
 import torch.distributed as dist
 
 from paceline import host, units
-from paceline.errors import PacelineError, RunError
+from paceline.errors import RunError
 from paceline.identity import Identity, script_environment, set_variables, versions
 from paceline.probe.run_script import run_script
 from paceline.records.allocation import Clock
@@ -31,11 +30,11 @@ from paceline.records.run import STOPPED, Manifest, RankReport, ScriptFigures
 from paceline.records.script_outcome import ScriptOutcome
 from paceline.storage.folder import RunFolder
 from paceline.training import group, preflight_check
-from paceline.training.rendezvous import Place, meet
+from paceline.training.rendezvous import Endpoint, rendezvous
 from paceline.training.termination_notice import SIGNALS
 
 _PREFIX, _ENDED = "paceline/roll-call", "paceline/ended"
-_LOOK_S = 0.05
+_POLL_S = 0.05
 
 
 class ScriptRank:
@@ -56,18 +55,18 @@ class ScriptRank:
         except Exception as error:  # noqa: BLE001 - whatever ends a rank has to reach the launcher
             return self._failure(error), 1
         if outcome.exit_code == 0:
-            _wait_for_the_others(store, self._identity)
+            _wait_for_other_ranks(store, self._identity)
         return self._ended(outcome), _exit_code(outcome)
 
     def _met(self) -> dist.Store:
         """The store at which the ranks met, after the roll call; the script is told of it."""
         identity, manifest = self._identity, self._manifest
-        place = meet(identity, self._folder, manifest)
+        place = rendezvous(identity, self._folder, manifest)
         store = _store(place, identity)
         if identity.size > 1:
             own = dist.PrefixStore(_PREFIX, store)
             dist.init_process_group("gloo", store=own, rank=identity.rank, world_size=identity.size)
-        clocks = preflight_check.hold(identity, self._folder, manifest, _device(identity))
+        clocks = preflight_check.run_preflight_check(identity, self._folder, manifest, _device(identity))
         self._clock = clocks[identity.rank]
         if identity.size > 1:
             dist.destroy_process_group()
@@ -81,7 +80,7 @@ class ScriptRank:
         path = Path(point.script.path)
         _check_unchanged(path, point.script_digest)
         if self._manifest.warned:
-            _hear_warnings()
+            _unblock_warnings()
         if sys.flags.safe_path:  # as launchers start a rank; a script finds what lies beside it
             sys.path.insert(0, str(path.parent))
         return run_script(path, point.script.arguments, self._folder, self._identity, self._started_at_ns)
@@ -91,7 +90,7 @@ class ScriptRank:
         facts: dict[str, Any] = {"status": "done"}
         if outcome.exit_code != 0:
             error = _error(outcome)
-            kind = "peer" if group.tells_of_a_peer(error) else "own"
+            kind = "peer" if group.is_peer_message(error) else "own"
             facts = {"status": "failed", "error": error, "error_kind": kind, "traceback": outcome.traceback}
         return self._report(
             device=outcome.device,
@@ -105,17 +104,7 @@ class ScriptRank:
 
     def _failure(self, error: Exception) -> RankReport:
         """The report of a rank that did not come as far as its script's end."""
-        return self._report(
-            status="failed",
-            device="",
-            backend="",
-            steps=0,
-            error=str(error) if isinstance(error, PacelineError) else f"{type(error).__name__}: {error}",
-            error_kind="peer"
-            if group.is_peer_failure(error) or isinstance(error, preflight_check.Dismissed)
-            else "own",
-            traceback="".join(traceback.format_exception(error)),
-        )
+        return self._report(device="", backend="", steps=0, **group.failure_facts(error))
 
     def _report(self, **facts: Any) -> RankReport:
         identity = self._identity
@@ -133,7 +122,7 @@ class ScriptRank:
         )
 
 
-def _store(place: Place, identity: Identity) -> dist.TCPStore:
+def _store(place: Endpoint, identity: Identity) -> dist.TCPStore:
     """The store of this run, served by rank 0's process."""
     # Without a number of workers: torch counts those of the script's own store under the same key.
     return dist.TCPStore(
@@ -146,7 +135,7 @@ def _store(place: Place, identity: Identity) -> dist.TCPStore:
     )
 
 
-def _wait_for_the_others(store: dist.Store, identity: Identity) -> None:
+def _wait_for_other_ranks(store: dist.Store, identity: Identity) -> None:
     """Keep the store for whoever still needs it: under torchrun it would outlive rank 0 too.
 
     A rank that failed is never counted: the launcher then ends this one.
@@ -155,13 +144,12 @@ def _wait_for_the_others(store: dist.Store, identity: Identity) -> None:
         return
     store.add(_ENDED, 1)
     while identity.rank == 0 and store.add(_ENDED, 0) < identity.size:
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
 
 
 def _device(identity: Identity) -> torch.device:
     """The device that a script would choose for this rank, as the roll call is told; nothing is taken."""
-    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    return torch.device("cuda", identity.local_rank) if identity.local_rank < gpus else torch.device("cpu")
+    return torch.device("cuda", identity.local_rank) if identity.local_rank < group.gpu_count() else torch.device("cpu")
 
 
 def _check_unchanged(path: Path, digest: str) -> None:
@@ -181,7 +169,7 @@ def _check_unchanged(path: Path, digest: str) -> None:
         )
 
 
-def _hear_warnings() -> None:
+def _unblock_warnings() -> None:
     """Let the signals through that announce a job's end; the keeper has held them back until here.
 
     A script that handles SIGUSR1 is told; one that does not must not die of the warning.

@@ -21,7 +21,7 @@ from paceline.records.run import Manifest
 from paceline.training.parallel.strategy import Peers
 
 SIGNALS = (signal.SIGUSR1, signal.SIGTERM)
-EVERY_S = 1.0
+POLL_S = 1.0
 """Between two questions: short beside any time of grace, long beside what a question costs."""
 _GROWTH = 4
 """How much longer the next wait may be than the one before, in steps: the first steps say little about the rest."""
@@ -34,7 +34,7 @@ class TerminationNotice:
         self, *, possible: bool = False, grace_s: float = 60.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._possible = possible
-        self._every_s = min(EVERY_S, grace_s / 4)
+        self._every_s = min(POLL_S, grace_s / 4)
         self._clock = clock
         self._told = False
         self._asked_step: int | None = None
@@ -75,7 +75,7 @@ class TerminationNotice:
         self._told = True
 
 
-def notice(manifest: Manifest) -> TerminationNotice:
+def installed_notice(manifest: Manifest) -> TerminationNotice:
     """The notice of a run: it listens where the launcher's jobs are warned."""
     made = TerminationNotice(possible=manifest.warned, grace_s=manifest.launch.grace_s)
     made.listen()

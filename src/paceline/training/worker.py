@@ -88,7 +88,7 @@ if __name__ == "__main__":
     sys.stdout.flush()
     sys.stderr.flush()
     # A script may have asked Python for something at its end.
-    if mpi_session.ended() or "paceline.training.script_session" in sys.modules:
+    if mpi_session.is_finalized() or "paceline.training.script_session" in sys.modules:
         sys.exit(code)
     # All that matters is on the disk: taking torch apart in order would only cost time.
     os._exit(code)

@@ -11,8 +11,8 @@ import torch
 from paceline import catalog
 from paceline.errors import ModelError
 from paceline.training.models.build_model import build_model
-from paceline.training.models.keras_count import keras_count
 from paceline.training.models.keras_networks import KerasBase, _application, _keras, _preparation
+from paceline.training.models.summary import keras_count
 from paceline.training.models.transfer import Transfer
 
 # Looked for, not imported: which backend it takes is decided when it is.

@@ -9,7 +9,7 @@ from paceline.errors import ModelError
 from paceline.records.run import Manifest
 from paceline.records.settings import DataSettings, FinetuneSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point
-from paceline.training.model_check import checked
+from paceline.training.model_check import checked_model
 
 GOOD = """
 from torch import nn
@@ -75,7 +75,7 @@ def ask(digits, tmp_path):
             ranks=2,
             device="cpu",
         )
-        return checked(
+        return checked_model(
             Manifest(
                 study="s",
                 point_id=point.point_id,

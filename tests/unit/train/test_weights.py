@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from paceline.errors import ModelError
-from paceline.training.models.weights import fit_weights, read_weights, tensors_sha256
+from paceline.training.models.weights import load_into, read_weights, tensors_sha256
 from paceline.training.session import weights_sha256
 
 
@@ -30,7 +30,7 @@ def saved(path: Path, held: object) -> Path:
 
 
 def fitted(path: Path, network: nn.Module) -> dict[str, torch.Tensor]:
-    fit_weights(network, read_weights(path), spare=("fc.",), where=path.name)
+    load_into(network, read_weights(path), spare=("fc.",), where=path.name)
     return network.state_dict()
 
 

@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from torch import nn
+from torch.nn.modules.conv import _ConvNd
 
 from paceline import catalog
 from paceline.errors import ModelError
+from paceline.training.models.transfer import Transfer
 
 
 def build_model(
@@ -62,6 +64,20 @@ def build_model(
             right="It has to return a torch.nn.Module.",
         )
     return model
+
+
+def init_as_keras(model: nn.Module) -> None:
+    """Draw the weights anew as Keras does; of a network with a pretrained base, those of its head alone.
+
+    Kernels of dense layers and convolutions are uniform in ± √(6 / (inputs + outputs)) (Glorot and Bengio 2010), their
+    biases 0. PyTorch draws both uniform in ± 1 / √inputs: for a dense layer of 128 on 9,216 inputs that is ± 0.0104
+    where Keras has ± 0.0253. Batch normalisation starts with 1 and 0 in both.
+    """
+    for module in (model.head if isinstance(model, Transfer) else model).modules():
+        if isinstance(module, nn.Linear | _ConvNd):
+            nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
 
 
 def _source(model_file: Path) -> bytes:

@@ -25,13 +25,13 @@ from torch import nn
 from paceline.catalog import nearest
 from paceline.errors import ModelError
 from paceline.identity import set_variables
-from paceline.training.models.preprocessing import Preparation, chosen
+from paceline.training.models.preprocessing import Preparation, selected_preparation
 from paceline.training.models.pretrained import (
     Pretrained,
     TransferOptions,
-    assembled,
     load_weights,
     takes_transfer_options,
+    transfer_model,
 )
 from paceline.training.models.transfer import Transfer
 
@@ -102,7 +102,7 @@ def keras_network(network: str, shape: tuple[int, int, int], classes: int, optio
     """An application of Keras, pooled to its features, with a head for `classes`."""
     build, module = _application(network)
     own = _preparation(module.preprocess_input, _SIZES.get(network, _USUAL_SIZE))
-    size = chosen(own, kind=options.preprocessing, image_size=options.image_size).size
+    size = selected_preparation(own, kind=options.preprocessing, image_size=options.image_size).size
     input_shape = (*shape[:2], 3) if size is None else (size, size, 3)
     base = KerasBase(_built(network, build, input_shape, "imagenet" if options.weights == "imagenet" else None))
     pretrained = Pretrained(
@@ -111,7 +111,7 @@ def keras_network(network: str, shape: tuple[int, int, int], classes: int, optio
         features=base.network.output_shape[-1],
         own=own,
     )
-    model = assembled(pretrained, shape, classes, options)
+    model = transfer_model(pretrained, shape, classes, options)
     model.facts["weights"] = _weights_text(pretrained, base, options.weights)
     return model
 

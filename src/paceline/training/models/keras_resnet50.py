@@ -19,7 +19,7 @@ from torch import nn
 
 from paceline.data.weights_store import KERAS_RESNET50
 from paceline.training.models.preprocessing import Preparation
-from paceline.training.models.pretrained import Pretrained, TransferOptions, takes_transfer_options, with_head
+from paceline.training.models.pretrained import Pretrained, TransferOptions, pretrained_model, takes_transfer_options
 from paceline.training.models.torchvision_import import torchvision_models
 from paceline.training.models.transfer import Transfer
 
@@ -50,7 +50,7 @@ def keras_resnet50(shape: tuple[int, int, int], classes: int, options: TransferO
         rename=renamed,
         sha256=SHA256,
     )
-    return with_head(network, shape, classes, options)
+    return pretrained_model(network, shape, classes, options)
 
 
 def _network() -> nn.Module:

@@ -37,7 +37,7 @@ class Dropout(nn.Dropout):
 class _Drop(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: torch.Tensor, p: float) -> torch.Tensor:
-        stays = kept(values, p).to(values.dtype)
+        stays = dropout_mask(values, p).to(values.dtype)
         ctx.save_for_backward(stays)
         ctx.factor = 1 / (1 - p)
         # In two products: a factor in bfloat16 would be off by a quarter of a per cent, and with it every activation.
@@ -49,7 +49,7 @@ class _Drop(torch.autograd.Function):
         return (gradients[0] * stays).mul_(ctx.factor), None
 
 
-def kept(values: torch.Tensor, p: float) -> torch.Tensor:
+def dropout_mask(values: torch.Tensor, p: float) -> torch.Tensor:
     """Which values stay, drawn from the default generator: as many bits for any layout of them."""
     words = torch.empty(-(-values.numel() * _BITS // 64), dtype=torch.int64).random_(_LOWEST, None)
     draws = words.view(torch.int16)[: values.numel()]

@@ -58,7 +58,7 @@ class Preparation:
         return ", ".join(parts + ["channels reversed"] * self.reverse)
 
 
-def chosen(own: Preparation, *, kind: str, image_size: int | None) -> Preparation:
+def selected_preparation(own: Preparation, *, kind: str, image_size: int | None) -> Preparation:
     """The preparation that the options `preprocessing` and `image_size` ask for."""
     if kind not in PREPROCESSING:
         known = ", ".join(PREPROCESSING)
@@ -67,7 +67,7 @@ def chosen(own: Preparation, *, kind: str, image_size: int | None) -> Preparatio
         raise ModelError(f"image_size = {image_size!r} is impossible.", right="It is a number of pixels, 1 or more.")
     if kind in ("own", "twice"):
         sized = own if image_size is None else _sized(own, image_size)
-        return sized if kind == "own" else _of_unit(sized)
+        return sized if kind == "own" else _after_division(sized)
     std = PIXELS if kind == "unit" else 1.0
     return Preparation(size=image_size, interpolation=own.interpolation, std=(std,) * CHANNELS)
 
@@ -79,7 +79,7 @@ def _sized(own: Preparation, size: int) -> Preparation:
     return replace(own, size=size, resize=round(own.resize * size / own.size))
 
 
-def _of_unit(own: Preparation) -> Preparation:
+def _after_division(own: Preparation) -> Preparation:
     """The same on pixels ÷ 255: (x / 255 - mean) / std is (x - 255 mean) / (255 std)."""
     mean, std = (tuple(PIXELS * value for value in values) for values in (own.mean, own.std))
     return replace(own, mean=mean, std=std)
@@ -103,7 +103,7 @@ class Preprocessing(nn.Module):
         if pixels.shape[1] == 1:
             pixels = pixels.expand(-1, CHANNELS, -1, -1)
         if wanted.size is not None:
-            pixels = _cut(_resized(pixels, wanted.resize or wanted.size, wanted.interpolation), wanted.size)
+            pixels = _centre_crop(_resized(pixels, wanted.resize or wanted.size, wanted.interpolation), wanted.size)
         mean, std = (
             torch.tensor(values, dtype=pixels.dtype, device=pixels.device).view(-1, 1, 1)
             for values in (wanted.mean, wanted.std)
@@ -126,7 +126,7 @@ def _resized(pixels: torch.Tensor, shorter: int, interpolation: str) -> torch.Te
     return resized.clamp(0.0, 255.0) if interpolation == "bicubic" else resized
 
 
-def _cut(pixels: torch.Tensor, size: int) -> torch.Tensor:
+def _centre_crop(pixels: torch.Tensor, size: int) -> torch.Tensor:
     top, left = ((side - size) // 2 for side in pixels.shape[2:])
     return pixels[:, :, top : top + size, left : left + size]
 

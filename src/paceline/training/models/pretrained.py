@@ -24,9 +24,9 @@ from torch import nn
 from paceline.data.weights_store import EFFICIENTNET_LITE0, Published, weights_file
 from paceline.errors import ModelError
 from paceline.training.models import efficientnet_lite
-from paceline.training.models.preprocessing import Preparation, Preprocessing, chosen
+from paceline.training.models.preprocessing import Preparation, Preprocessing, selected_preparation
 from paceline.training.models.transfer import Transfer, dense_head
-from paceline.training.models.weights import fit_weights, read_weights, tensors_sha256
+from paceline.training.models.weights import load_into, read_weights, tensors_sha256
 
 LITE0_SHA256 = "b18da48aa9f129d5743788ee929e72f3f1d84f04b4944b70da4b9edab1d33506"
 """Of the decoded tensors: then it does not matter in which file they came."""
@@ -95,19 +95,23 @@ def efficientnet_lite0(shape: tuple[int, int, int], classes: int, options: Trans
         rename=efficientnet_lite.renamed,
         sha256=LITE0_SHA256,
     )
-    return with_head(network, shape, classes, options)
+    return pretrained_model(network, shape, classes, options)
 
 
-def with_head(network: Pretrained, shape: tuple[int, int, int], classes: int, options: TransferOptions) -> Transfer:
-    """A network with the weights that are asked for, and the rest as `assembled` does it."""
-    model = assembled(network, shape, classes, options)
+def pretrained_model(
+    network: Pretrained, shape: tuple[int, int, int], classes: int, options: TransferOptions
+) -> Transfer:
+    """A network with the weights that are asked for, and the rest as `transfer_model` does it."""
+    model = transfer_model(network, shape, classes, options)
     model.facts["weights"] = load_weights(network, options.weights)
     return model
 
 
-def assembled(network: Pretrained, shape: tuple[int, int, int], classes: int, options: TransferOptions) -> Transfer:
+def transfer_model(
+    network: Pretrained, shape: tuple[int, int, int], classes: int, options: TransferOptions
+) -> Transfer:
     """Preprocessing, a network as it is, and a new head; frozen where it is to be."""
-    preparation = chosen(network.own, kind=options.preprocessing, image_size=options.image_size)
+    preparation = selected_preparation(network.own, kind=options.preprocessing, image_size=options.image_size)
     model = Transfer(
         network.base,
         dense_head(network.features, classes, options.head),
@@ -137,7 +141,7 @@ def load_weights(network: Pretrained, weights: str) -> str:
             right=f"Expected {network.sha256} over the decoded tensors.",
             next="Remove the file, so that it is fetched again.",
         )
-    fit_weights(network.base, tensors, spare=network.spare, where=path.name)
+    load_into(network.base, tensors, spare=network.spare, where=path.name)
     return f"{'imagenet' if imagenet else 'own'}: {path.name}, SHA-256 of its tensors {digest[:16]}"
 
 

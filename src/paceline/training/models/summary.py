@@ -9,11 +9,44 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from paceline import catalog
 from paceline.training.models.build_model import build_model
-from paceline.training.models.keras_count import KerasCount, keras_count
+from paceline.training.models.keras_networks import KerasBase
 from paceline.training.models.pretrained import untrained
+from paceline.training.models.transfer import Transfer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KerasCounterpart:
+    """Keras's version of one of torchvision's networks."""
+
+    name: str
+    biased: bool = False
+    """Whether its convolutions have biases, which batch-norm makes useless and ours therefore lack."""
+    values: int = 0
+    """Of its own normalisation: three means, three variances and a count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KerasCount:
+    """Parameters in Keras's way of counting."""
+
+    total: int
+    trainable: int
+    why: str
+    """What is counted that ours leaves out; empty where nothing is."""
+
+
+COUNTERPARTS = {
+    **{f"torchvision:resnet{n}": KerasCounterpart(name=f"ResNet{n}", biased=True) for n in (50, 101, 152)},
+    **{f"torchvision:efficientnet_b{n}": KerasCounterpart(name=f"EfficientNetB{n}", values=7) for n in range(8)},
+    **{f"torchvision:densenet{n}": KerasCounterpart(name=f"DenseNet{n}") for n in (121, 169, 201)},
+    "torchvision:mobilenet_v2": KerasCounterpart(name="MobileNetV2"),
+    "resnet50-keras": KerasCounterpart(name="ResNet50", biased=True),
+}
+"""Networks that Keras has with the same layers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,3 +101,35 @@ def summary(
         keras=keras_count(model),
         facts={key: text for key, text in getattr(model, "facts", {}).items() if key != "weights"},
     )
+
+
+def keras_count(model: nn.Module) -> KerasCount:
+    """The counts of a model as Keras would give them."""
+    total = sum(p.numel() for p in model.parameters())
+    trainable = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    whys: list[str] = []
+    statistics = _statistics(model)
+    if statistics:
+        total += statistics
+        whys.append(f"{statistics:,} running statistics")
+    sibling = COUNTERPARTS.get(model.facts.get("network", "")) if isinstance(model, Transfer) else None
+    if isinstance(model, Transfer) and sibling is not None:
+        biases = _missing_biases(model.base) if sibling.biased else 0
+        total += biases + sibling.values
+        trainable += 0 if model.frozen else biases
+        whys += [f"{biases:,} biases of convolutions"] * bool(biases)
+        whys += [f"{sibling.values} values of normalisation"] * bool(sibling.values)
+        whys.append(f"as Keras's {sibling.name} has them")
+    return KerasCount(total=total, trainable=trainable, why=", ".join(whys))
+
+
+def _statistics(model: nn.Module) -> int:
+    """Running means and variances, be they torch's or those of a Keras network."""
+    own = sum(2 * m.num_features for m in model.modules() if isinstance(m, _BatchNorm) and m.track_running_stats)
+    keras = sum(module.num_fixed for module in model.modules() if isinstance(module, KerasBase))
+    return own + keras
+
+
+def _missing_biases(base: nn.Module) -> int:
+    convolutions = (module for module in base.modules() if isinstance(module, nn.Conv2d))
+    return sum(c.out_channels for c in convolutions if c.bias is None)

@@ -57,14 +57,14 @@ def read_weights(path: Path) -> dict[str, torch.Tensor]:
         TypeError,
         struct.error,
     ) as error:
-        raise _refused(path, error) from error
+        raise _unreadable(path, error) from error
     except (KeyError, AttributeError, IndexError, ImportError, OverflowError, MemoryError, AssertionError) as error:
         # A pickle that was cut or made up fails anywhere in its reader.
-        raise _refused(path, error) from error
+        raise _unreadable(path, error) from error
     return _tensors(found, path)
 
 
-def _refused(path: Path, error: BaseException) -> ModelError:
+def _unreadable(path: Path, error: BaseException) -> ModelError:
     return ModelError(
         f"{path} was not read: it is damaged, or holds more than weights ({type(error).__name__}).",
         right="A PyTorch file is read with weights_only, so that nothing in it is run: it holds tensors by name.",
@@ -89,10 +89,10 @@ def _tensors(found: Any, path: Path) -> dict[str, torch.Tensor]:
     return {str(key): value for key, value in found.items()}
 
 
-def fit_weights(network: nn.Module, tensors: Mapping[str, torch.Tensor], *, spare: Collection[str], where: str) -> None:
+def load_into(network: nn.Module, tensors: Mapping[str, torch.Tensor], *, spare: Collection[str], where: str) -> None:
     """Put tensors into a network; `spare` are names that a file may hold and that the network does without."""
     own = network.state_dict()
-    given = _unprefixed(tensors, own)
+    given = _without_prefix(tensors, own)
     missing = [name for name in own if name not in given and not name.endswith("num_batches_tracked")]
     if missing:
         raise ModelError(
@@ -119,7 +119,7 @@ def fit_weights(network: nn.Module, tensors: Mapping[str, torch.Tensor], *, spar
     network.load_state_dict({name: given[name] for name in own if name in given}, strict=False)
 
 
-def _unprefixed(tensors: Mapping[str, torch.Tensor], own: Collection[str]) -> dict[str, torch.Tensor]:
+def _without_prefix(tensors: Mapping[str, torch.Tensor], own: Collection[str]) -> dict[str, torch.Tensor]:
     """The tensors under the network's own names, where all that it lacks is a prefix."""
     given = dict(tensors)
     for prefix in _PREFIXES:

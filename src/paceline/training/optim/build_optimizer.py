@@ -34,10 +34,10 @@ def build_optimizer(settings: TrainSettings, parameters: Iterable[torch.nn.Param
     if entry.fused:
         options["fused"] = True
     trainable = [parameter for parameter in parameters if parameter.requires_grad]
-    return _never_compiled(catalog.load("optimizer", settings.optimizer))(trainable, **options)
+    return _without_compile_hooks(catalog.load("optimizer", settings.optimizer))(trainable, **options)
 
 
-def _never_compiled(kind: type[Optimizer]) -> Callable[..., Optimizer]:
+def _without_compile_hooks(kind: type[Optimizer]) -> Callable[..., Optimizer]:
     """The same optimizer without the wrappers that torch.compile wants around it.
 
     They do nothing here but import it, which takes as long as importing the rest of torch: some 1.5 s of every rank's

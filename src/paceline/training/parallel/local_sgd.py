@@ -21,20 +21,20 @@ import torch.distributed as dist
 from torch import nn
 
 from paceline.layout import DATA
-from paceline.training.parallel.strategy import ProcessContext, Synchronous, gradient_buffers
+from paceline.training.parallel.strategy import BufferedGradients, ProcessContext
 
 
-class LocalSgd(Synchronous):
-    """Equal on all ranks after every K-th step and after `settle`, and not in between."""
+class LocalSgd(BufferedGradients):
+    """Weights are equal on all ranks after every K-th step and after `settle`, and not in between.
+
+    Gradients are buffers and never None: every rank's optimizer then has the same state to average.
+    """
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, context: ProcessContext) -> None:
         super().__init__(model, optimizer, context)
         self.loss_factor = float(context.point.data_size)
         self._average_every = context.point.options["average_every"]
         self._steps_apart = 0
-        self._copy_from_first((*model.parameters(), *model.buffers()))
-        # Never None, so that every rank's optimizer has the same state to average.
-        self._gradients = gradient_buffers(model)
 
     def restored(self) -> None:
         self._steps_apart = 0
@@ -50,10 +50,6 @@ class LocalSgd(Synchronous):
         self._steps_apart += 1
         if self._steps_apart == self._average_every:
             self._average()
-
-    def clear(self) -> None:
-        for buffer in self._gradients:
-            buffer.zero_()
 
     def settle(self) -> None:
         # A mean of equal numbers is not always that number: what is together is left alone.

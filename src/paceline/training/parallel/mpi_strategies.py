@@ -26,7 +26,7 @@ import torch
 from torch import nn
 
 from paceline.training import mpi_session
-from paceline.training.parallel.strategy import ProcessContext, Synchronous, broadcast, gradient_buffers
+from paceline.training.parallel.strategy import BufferedGradients, ProcessContext
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm, Request
@@ -35,10 +35,10 @@ GROUP = "mpi"
 """What the trace calls the ranks of COMM_WORLD."""
 _SPIN_S = 0.0005
 """Longer than a message takes on one host: ranks that arrive together lose no time."""
-_NAP_S = 0.00005
+_SLEEP_S = 0.00005
 
 
-class MpiStrategy(Synchronous):
+class MpiStrategy(BufferedGradients):
     """Gradients in one buffer, and a communicator."""
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, context: ProcessContext) -> None:
@@ -48,13 +48,7 @@ class MpiStrategy(Synchronous):
 
         self._in_place = MPI.IN_PLACE
         self._recorder.group(GROUP, range(context.size))
-        broadcast((*model.parameters(), *model.buffers()))
-        self._gradients = gradient_buffers(model)
         self._arrays = [buffer.numpy() for buffer in self._gradients]  # the same memory
-
-    def clear(self) -> None:
-        for buffer in self._gradients:
-            buffer.zero_()
 
     @contextmanager
     def _message(self, operation: str, num_bytes: int, root: int = -1) -> Iterator[None]:
@@ -71,7 +65,7 @@ class MpiAllreduce(MpiStrategy):
         with self._recorder.span("communicate"):
             for array in self._arrays:
                 with self._message("mpi_allreduce", array.nbytes):
-                    _await(self._world.Iallreduce(self._in_place, array))
+                    _poll(self._world.Iallreduce(self._in_place, array))
 
 
 class MpiReduceBroadcast(MpiStrategy):
@@ -81,9 +75,9 @@ class MpiReduceBroadcast(MpiStrategy):
         with self._recorder.span("communicate"):
             for array in self._arrays:
                 with self._message("mpi_reduce", array.nbytes, root=0):
-                    _await(self._world.Ireduce(self._in_place if self._context.rank == 0 else array, array, root=0))
+                    _poll(self._world.Ireduce(self._in_place if self._context.rank == 0 else array, array, root=0))
                 with self._message("mpi_bcast", array.nbytes, root=0):
-                    _await(self._world.Ibcast(array, root=0))
+                    _poll(self._world.Ibcast(array, root=0))
 
 
 class MpiReduceBroadcastPickled(MpiStrategy):
@@ -98,7 +92,7 @@ class MpiReduceBroadcastPickled(MpiStrategy):
     def exchange(self) -> None:
         with self._recorder.span("communicate"):
             with self._message("mpi_reduce_pickled", self._message_bytes, root=0):
-                sums = self._world.reduce(self._parts, op=_added, root=0)
+                sums = self._world.reduce(self._parts, op=_elementwise_sum, root=0)
             with self._message("mpi_bcast_pickled", self._message_bytes, root=0):
                 sums = self._world.bcast(sums, root=0)
             assert sums is not None
@@ -106,12 +100,12 @@ class MpiReduceBroadcastPickled(MpiStrategy):
                 own[...] = summed
 
 
-def _await(request: Request) -> None:
+def _poll(request: Request) -> None:
     patient_at = time.monotonic() + _SPIN_S
     while not request.Test():
         if time.monotonic() > patient_at:
-            time.sleep(_NAP_S)
+            time.sleep(_SLEEP_S)
 
 
-def _added(left: list[np.ndarray], right: list[np.ndarray]) -> list[np.ndarray]:
+def _elementwise_sum(left: list[np.ndarray], right: list[np.ndarray]) -> list[np.ndarray]:
     return [a + b for a, b in zip(left, right, strict=True)]

@@ -16,11 +16,11 @@ import torch
 from torch import nn
 
 from paceline.errors import ModelError
-from paceline.training.parallel.coordinator import Coordinated
+from paceline.training.parallel.coordinator import CoordinatorPeers
 from paceline.training.parallel.server import AsynchronousServer, Server, SynchronousServer
 from paceline.training.parallel.server_messages import (
     NUMBER_TYPES,
-    Ask,
+    ServerRequest,
     await_all,
     head_length,
     receive,
@@ -29,7 +29,7 @@ from paceline.training.parallel.server_messages import (
     sending,
     write_rate,
 )
-from paceline.training.parallel.shards import Line, shards, slots
+from paceline.training.parallel.shards import FlatParameters, shards, slots
 from paceline.training.parallel.strategy import Peers, ProcessContext, Synchronous, gradient_buffers
 
 
@@ -39,10 +39,10 @@ class ParameterServer(Synchronous):
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, context: ProcessContext) -> None:
         super().__init__(model, optimizer, context)
         point = context.point
-        self._coordinated = Coordinated(context)
+        self._coordinated = CoordinatorPeers(context)
         self.peers: Peers = self._coordinated
         self.everyone: Peers = self._coordinated
-        self._line = Line(model)
+        self._line = FlatParameters(model)
         if self._line.count < point.servers:
             raise ModelError(
                 f"The model has {self._line.count} trainable parameters for {point.servers} servers.",
@@ -72,7 +72,7 @@ class ParameterServer(Synchronous):
             sent = []
             for server, part in self._servers.items():
                 outbox = self._outboxes[server]
-                outbox[0] = Ask.STEP
+                outbox[0] = ServerRequest.STEP
                 write_rate(outbox, self._optimizer.param_groups[0]["lr"])
                 outbox[self._head :].copy_(self._gradients[part])
                 sent.append(sending(outbox, server))
@@ -99,7 +99,7 @@ class ParameterServer(Synchronous):
             for parameter, place in zip(self._line.parameters, self._line.views(self._inbox), strict=True):
                 place.copy_(parameter)
             for (server, part), state in zip(self._servers.items(), self._states_of_optimizer(), strict=True):
-                self._ask(server, Ask.LOAD)
+                self._ask(server, ServerRequest.LOAD)
                 send(self._inbox[part], server)
                 if len(state):
                     send(state, server)
@@ -108,7 +108,7 @@ class ParameterServer(Synchronous):
     def leave(self) -> None:
         """Tell servers and coordinator that this rank needs them no more: they end when all ranks have said so."""
         for server in self._servers:
-            self._ask(server, Ask.STOP)
+            self._ask(server, ServerRequest.STOP)
         self._coordinated.leave()
 
     def _begin(self) -> None:
@@ -142,7 +142,7 @@ class ParameterServer(Synchronous):
             return
         flat = [tensor.detach().cpu().contiguous().view(-1).view(torch.uint8) for tensor in tensors]
         message = torch.cat(flat)
-        self.peers.tell(message)
+        self.peers.broadcast(message)
         if self._context.rank:
             for tensor, own in zip(tensors, message.split([len(part) for part in flat]), strict=True):
                 tensor.copy_(own.clone().view(tensor.dtype).view(tensor.shape))
@@ -155,7 +155,7 @@ class ParameterServer(Synchronous):
         states = [self._new(self._slots.length(size)) for size in sizes]
         with self._recorder.span("communicate"):
             for server in self._servers:
-                self._ask(server, Ask.STATE)
+                self._ask(server, ServerRequest.STATE)
             await_all(*(receiving(state, server) for server, state in zip(self._servers, states, strict=True)))
         common, _ = self._slots.places(states[0])
         # Counted where the parameters are by a fused optimizer, on the CPU by any other.
@@ -188,7 +188,7 @@ class ParameterServer(Synchronous):
             messages.append(message)
         return messages
 
-    def _ask(self, server: int, ask: Ask) -> None:
+    def _ask(self, server: int, ask: ServerRequest) -> None:
         send(torch.tensor([float(ask)], dtype=self._line.dtype), server)
 
     def _new(self, length: int) -> torch.Tensor:
@@ -211,7 +211,7 @@ class ParameterServerAsync(ParameterServer):
         self.peers.barrier()
         with self._recorder.span("communicate"):
             for server in self._servers:
-                self._ask(server, Ask.PULL)
+                self._ask(server, ServerRequest.PULL)
             self._receive_parameters()
         self._put_in_place()
         super().settle()

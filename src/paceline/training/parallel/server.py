@@ -25,7 +25,7 @@ from paceline.records.settings import TrainSettings
 from paceline.training.optim.build_optimizer import build_optimizer
 from paceline.training.parallel.server_messages import (
     NUMBER_TYPES,
-    Ask,
+    ServerRequest,
     await_all,
     head_length,
     read_rate,
@@ -35,7 +35,6 @@ from paceline.training.parallel.server_messages import (
     sending,
 )
 from paceline.training.parallel.shards import slots
-from paceline.training.parallel.staleness import Pacing
 from paceline.training.parallel.strategy import ProcessContext
 
 
@@ -112,8 +111,8 @@ class Server:
         size, number_type = told.tolist()
         return size, number_type
 
-    def _asked(self, rank: int) -> Ask:
-        return Ask(int(self._inboxes[rank][0]))
+    def _asked(self, rank: int) -> ServerRequest:
+        return ServerRequest(int(self._inboxes[rank][0]))
 
     def _gradient(self, rank: int) -> torch.Tensor:
         return self._inboxes[rank][self._head :]
@@ -121,12 +120,12 @@ class Server:
     def _rate(self, rank: int) -> float:
         return read_rate(self._inboxes[rank])
 
-    def _serve_rank_0(self, ask: Ask) -> None:
+    def _serve_rank_0(self, ask: ServerRequest) -> None:
         """What only rank 0 asks for, between two steps."""
         with self._recorder.span("communicate"):
-            if ask == Ask.STATE:
+            if ask == ServerRequest.STATE:
                 send(self.shard.state(), 0)
-            elif ask == Ask.LOAD:
+            elif ask == ServerRequest.LOAD:
                 receive(self.shard.values, 0)
                 state = self.shard.new_state()
                 if len(state):
@@ -146,7 +145,7 @@ class SynchronousServer(Server):
             total.zero_()
             running, rate = 0, 0.0
             for rank in self._ranks:
-                if self._next(rank, arriving) == Ask.STOP:
+                if self._next(rank, arriving) == ServerRequest.STOP:
                     continue
                 running += 1
                 rate = self._rate(rank)  # the same from all of them
@@ -166,13 +165,13 @@ class SynchronousServer(Server):
     def _expected(self, rank: int) -> dist.Work:
         return receiving(self._inboxes[rank], rank)
 
-    def _next(self, rank: int, arriving: list[dist.Work]) -> Ask:
+    def _next(self, rank: int, arriving: list[dist.Work]) -> ServerRequest:
         """STEP or STOP, whichever this rank asks for next; the rest is answered on the way."""
         while True:
             with self._recorder.span("communicate"):
                 await_all(arriving[rank])
             ask = self._asked(rank)
-            if ask in (Ask.STEP, Ask.STOP):
+            if ask in (ServerRequest.STEP, ServerRequest.STOP):
                 return ask
             self._serve_rank_0(ask)
             arriving[rank] = self._expected(rank)
@@ -183,7 +182,7 @@ class AsynchronousServer(Server):
 
     def __init__(self, context: ProcessContext) -> None:
         super().__init__(context)
-        self._pacing = Pacing(context.size, context.point.options["staleness"])
+        self._pacing = StalenessBound(context.size, context.point.options["staleness"])
         self._outboxes = [torch.zeros_like(self.shard.values) for _ in self._ranks]
         self._leaving: list[dist.Work | None] = [None] * context.size
 
@@ -197,15 +196,15 @@ class AsynchronousServer(Server):
             with self._recorder.span("communicate"):
                 rank = arrivals.next()
             ask = self._asked(rank)
-            if ask == Ask.STOP:
+            if ask == ServerRequest.STOP:
                 running -= 1
                 continue
             answered: list[int] = []
-            if ask == Ask.STEP:
+            if ask == ServerRequest.STEP:
                 with self._recorder.span("optimizer"):
                     self.shard.step(self._gradient(rank), self._rate(rank) / self._context.size)
-                answered = self._pacing.gave(rank)
-            elif ask == Ask.PULL:
+                answered = self._pacing.applied(rank)
+            elif ask == ServerRequest.PULL:
                 self._pacing.pulled(rank)
                 answered = [rank]
             else:
@@ -266,3 +265,40 @@ class Arrivals:
             except RuntimeError as caught:
                 error = caught
             self._arrived.put((rank, error))
+
+
+class StalenessBound:
+    """Counts the gradients of each rank, and holds back those that are too far ahead."""
+
+    def __init__(self, ranks: int, bound: int) -> None:
+        self._bound = bound
+        self._given = [0] * ranks
+        self._lacking = [0] * ranks
+        self._held: list[int] = []
+        self._counts: dict[int, int] = {}
+
+    @property
+    def steps(self) -> int:
+        """Steps that every rank has taken."""
+        return min(self._given)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many gradients were stale by 0, 1, 2, ... steps."""
+        return tuple(self._counts.get(steps, 0) for steps in range(max(self._counts, default=-1) + 1))
+
+    def pulled(self, rank: int) -> None:
+        """Note that a rank took over the parameters as they are, without giving a gradient for them."""
+        self._lacking[rank] = self._given[rank] - self.steps
+
+    def applied(self, rank: int) -> list[int]:
+        """Count a gradient; the ranks that may go on now, in the order in which they have waited."""
+        stale = self._lacking[rank]
+        self._counts[stale] = self._counts.get(stale, 0) + 1
+        self._given[rank] += 1
+        self._held.append(rank)
+        released = [held for held in self._held if self._given[held] - self.steps <= self._bound]
+        for held in released:
+            self._held.remove(held)
+            self.pulled(held)
+        return released

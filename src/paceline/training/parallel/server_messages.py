@@ -13,13 +13,13 @@ from enum import IntEnum
 import torch
 import torch.distributed as dist
 
-_PATIENCE = timedelta(days=100)
+_TIMEOUT = timedelta(days=100)
 
 NUMBER_TYPES = (torch.float32, torch.float64, torch.int64)
 """Types of numbers that can be named in a message: by their place here."""
 
 
-class Ask(IntEnum):
+class ServerRequest(IntEnum):
     """The first number of a message to a server."""
 
     STEP = 1
@@ -34,13 +34,13 @@ class Ask(IntEnum):
     """I am done; no answer."""
 
 
-class Meet(IntEnum):
+class CoordinatorRequest(IntEnum):
     """The first number of a message to the coordinator; the same from every rank."""
 
     BARRIER = 1
     SUM = 2
     GATHER = 3
-    TELL = 4
+    BROADCAST = 4
     STOP = 5
 
 
@@ -76,7 +76,7 @@ def receiving(message: torch.Tensor, process: int) -> dist.Work:
 def await_all(*works: dist.Work) -> None:
     """Wait for messages; RuntimeError where a peer is gone."""
     for work in works:
-        work.wait(_PATIENCE)
+        work.wait(_TIMEOUT)
 
 
 def send(message: torch.Tensor, process: int) -> None:

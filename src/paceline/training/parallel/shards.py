@@ -26,7 +26,7 @@ def shards(count: int, servers: int) -> tuple[slice, ...]:
     return tuple(slice(*share(count, server, servers)) for server in range(servers))
 
 
-class Line:
+class FlatParameters:
     """The trainable parameters of a model as one line of numbers."""
 
     def __init__(self, model: nn.Module) -> None:

@@ -93,7 +93,7 @@ class Peers(Protocol):
         """One row per rank, in order: to be used on the first of them, where all rows are filled."""
         ...
 
-    def tell(self, tensor: torch.Tensor) -> None:
+    def broadcast(self, tensor: torch.Tensor) -> None:
         """Take over the values of the first rank, in place."""
         ...
 
@@ -153,7 +153,7 @@ class Synchronous:
         self._optimizer = optimizer
         self._context = context
         self._recorder = context.recorder
-        self._buffers = moving_buffers(model)
+        self._buffers = trained_buffers(model)
 
     @staticmethod
     def divide(model: nn.Module, context: ProcessContext) -> None:
@@ -215,12 +215,25 @@ class Synchronous:
         broadcast(tensors, self._context.group(DATA), self._context.first(DATA))
 
 
-class Alone(Synchronous):
+class BufferedGradients(Synchronous):
+    """Base of strategies whose gradients are views of one buffer per data type: `self._gradients`."""
+
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, context: ProcessContext) -> None:
+        super().__init__(model, optimizer, context)
+        self._copy_from_first((*model.parameters(), *model.buffers()))
+        self._gradients = gradient_buffers(model)
+
+    def clear(self) -> None:
+        for buffer in self._gradients:
+            buffer.zero_()
+
+
+class SingleRank(Synchronous):
     """One rank: nothing to exchange, under whatever strategy the study names."""
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, context: ProcessContext) -> None:
         super().__init__(model, optimizer, context)
-        self.peers: Peers = Nobody()
+        self.peers: Peers = NoPeers()
         self.everyone: Peers = self.peers
 
     def before_forward(self) -> None:
@@ -248,14 +261,14 @@ class Collective:
             dist.all_gather(parts, tensor, group=self._group)
         return torch.stack(parts)
 
-    def tell(self, tensor: torch.Tensor) -> None:
+    def broadcast(self, tensor: torch.Tensor) -> None:
         dist.broadcast(tensor, src=self._first, group=self._group)
 
     def barrier(self) -> None:
         dist.barrier(group=self._group)
 
 
-class Nobody:
+class NoPeers:
     """The peers of a single rank."""
 
     def sum(self, tensor: torch.Tensor) -> None:
@@ -264,7 +277,7 @@ class Nobody:
     def gather(self, tensor: torch.Tensor) -> torch.Tensor:
         return tensor.unsqueeze(0)
 
-    def tell(self, tensor: torch.Tensor) -> None:
+    def broadcast(self, tensor: torch.Tensor) -> None:
         pass
 
     def barrier(self) -> None:
@@ -283,7 +296,7 @@ def broadcast(tensors: Iterable[torch.Tensor], group: dist.ProcessGroup | None =
                 tensor.copy_(ordered)
 
 
-def moving_buffers(model: nn.Module) -> list[torch.Tensor]:
+def trained_buffers(model: nn.Module) -> list[torch.Tensor]:
     """The buffers that training changes: a frozen base has a hundred that stay, and a broadcast each would cost more
     than the head's gradients."""
     training = model.training
