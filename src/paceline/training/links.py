@@ -1,12 +1,11 @@
-"""Latency and bandwidth between pairs of ranks, measured before the first step by messages that carry nothing.
+"""Latency and bandwidth between pairs of ranks, measured before the first step.
 
-    echo     8 bytes to and fro                        half the median round trip                     ──▶ latency
-    stream   one large message after another           size ÷ median time from arrival to arrival     ──▶ bandwidth
+    echo     8 bytes, there and back                   half the median round trip                     ──▶ latency
+    stream   large messages in sequence                size ÷ median time between arrivals            ──▶ bandwidth
 
-Which pairs: two ranks inside each host, and the first ranks of neighbouring hosts; one pair at a time, so that they
-do not disturb each other. Sizes grow by 4 as long as the time allows. The first message of a stream is not timed: it
-takes what a link lets through faster than its rate for a moment (256 kB and more, in shapers and switches). The rate is
-that of the payload: on Ethernet with frames of 1,500 bytes, headers take 5 % of the line besides.
+Pairs are two ranks of each host, and the first ranks of neighbouring hosts; one pair is measured at a time. Sizes grow
+by 4 as time allows. The first message of a stream is not timed: shapers and switches pass 256 kB and more above their
+rate. Bandwidth is of the payload: on Ethernet with frames of 1,500 bytes, headers take 5 % of the line rate.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ from paceline.records.allocation import Link, ProcessFacts
 from paceline.units import seconds
 
 TARGET_S = 0.5
-"""What all links together may take where they are fast."""
+"""Time for all links, if they are fast."""
 LIMIT_S = 3.0
-"""What they may take where they are slow, about."""
+"""Approximate limit for all links, if they are slow."""
 MAX_PAIRS = 8
-"""Pairs inside hosts, and as many between: on a large cluster the first ones stand for the rest."""
+"""Pairs inside hosts, and as many between hosts."""
 ECHO_BYTES = 8
 SMALLEST, BEYOND_BURSTS, LARGEST = 1 << 16, 1 << 20, 1 << 22
-"""Bytes of a stream's messages; those below the second may still be within what a shaper lets through at once."""
+"""Bytes of the messages of a stream; messages below the second value may be part of a burst."""
 _ECHOES, _REPEATS = (5, 50), (3, 10)
-"""Fewest and most."""
+"""Minimum and maximum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +46,10 @@ class Pair:
 
 
 def pairs(ranks: Sequence[ProcessFacts]) -> tuple[Pair, ...]:
-    """Whom to measure between: inside every host with two processes, and from each host to the next."""
+    """Pairs to measure: inside every host with two processes, and from each host to the next."""
     hosts: dict[tuple[str, str, str], list[int]] = {}
-    for given in ranks:
-        hosts.setdefault((given.machine, given.node, given.host), []).append(given.rank)
+    for facts in ranks:
+        hosts.setdefault((facts.machine, facts.node, facts.host), []).append(facts.rank)
     members = list(hosts.values())
     inside = [Pair(own[0], own[1], "inside") for own in members if len(own) > 1]
     between = [Pair(own[0], other[0], "between") for own, other in itertools.pairwise(members)]
@@ -58,10 +57,7 @@ def pairs(ranks: Sequence[ProcessFacts]) -> tuple[Pair, ...]:
 
 
 def measured_links(todo: Sequence[Pair], ranks: Sequence[ProcessFacts], rank: int) -> list[Link]:
-    """The links of which this rank is the source; to be called on every rank with the same pairs.
-
-    Only sources use `ranks`.
-    """
+    """Links with this rank as source. A collective call with equal pairs; only sources use `ranks`."""
     found = []
     for pair in todo:
         dist.all_reduce(torch.zeros(1))  # one pair at a time; a barrier would start NCCL where there are GPUs
@@ -74,7 +70,7 @@ def measured_links(todo: Sequence[Pair], ranks: Sequence[ProcessFacts], rank: in
 
 
 class LinkSource:
-    """The side of a link that decides what is sent, and when it is enough."""
+    """The side of a link that chooses messages and decides when to stop."""
 
     def __init__(
         self, target: int, target_s: float, limit_s: float, clock: Callable[[], float] = time.monotonic
@@ -86,7 +82,7 @@ class LinkSource:
         self._began = clock()
 
     def link(self, pair: Pair, source: ProcessFacts, target: ProcessFacts) -> Link:
-        """Measure, and let the other side go."""
+        """The measured link; ends the other side."""
         self._echo(3)  # the first message opens the connection
         latencies = self._echo(_clamped(_ECHOES, 0.1 * self._target_s / (2 * max(self._echo(3)))))
         sizes, times = self._streams()
@@ -110,7 +106,7 @@ class LinkSource:
         )
 
     def _streams(self) -> tuple[list[int], list[list[float]]]:
-        """Messages of growing size, and the times of each size; of the last, several."""
+        """Message sizes in bytes, and times of each in seconds; several times for the last size."""
         sizes, times = [SMALLEST], [self._stream(SMALLEST, 1)]
         while sizes[-1] < LARGEST:
             larger, expected_s = 4 * sizes[-1], 4 * times[-1][0]
@@ -124,7 +120,7 @@ class LinkSource:
         return sizes, times
 
     def _echo(self, count: int) -> list[float]:
-        """Seconds one way, of messages to and fro."""
+        """One-way times of echo messages, in seconds."""
         self._ask(ECHO_BYTES, count, 1)
         message, halves = torch.zeros(ECHO_BYTES, dtype=torch.uint8), []
         for _ in range(count):
@@ -135,7 +131,7 @@ class LinkSource:
         return halves
 
     def _stream(self, size: int, count: int) -> list[float]:
-        """Seconds from one arrival to the next, of messages sent one after another."""
+        """Seconds between arrivals of messages sent in sequence."""
         self._ask(size, count, 0)
         message = torch.zeros(size, dtype=torch.uint8)
         for _ in range(count + 1):
@@ -152,7 +148,7 @@ class LinkSource:
 
 
 def serve_link(source: int) -> None:
-    """The other side of a link: does what it is asked to, until it is let go."""
+    """The other side of a link: answers requests until the source ends it."""
     while True:
         request = torch.zeros(3, dtype=torch.int64)
         dist.recv(request, source)

@@ -1,12 +1,12 @@
-"""A learning-rate range test (Smith 2015, arXiv 1506.01186): one short training whose rate rises from step to step.
+"""Learning-rate range test (Smith 2015, arXiv 1506.01186): a short training whose rate rises with every step.
 
     rate of step k of n  =  first · (last / first) ^ (k / (n − 1))
 
-All ranks train as they always do, at the run's global batch; the loss of every step is summed over them, so that all
-stop at the same step when it runs away. What is left is `lr-range.csv`: the rate and the loss of every step.
+Ranks train as usual, at the run's global batch. The loss of every step is summed over ranks, and all stop at the same
+step when it diverges. The result is `lr-range.csv`: rate and loss of every step.
 
-It is asked for by `train.schedule = "range"`, which `paceline tune lr` alone sets: `lr` is then the first rate, and
-`step_factor` what the last one is of it.
+`paceline tune lr` sets `train.schedule = "range"`: `lr` is then the first rate, and `step_factor` the ratio of the
+last to the first.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from paceline.training.rank import Rank
 from paceline.training.termination_notice import TerminationNotice
 
 RANGE = "range"
-"""Of `train.schedule`."""
+"""Value of `train.schedule`."""
 
-# Losses are averaged over about this part of the range, before they are judged.
+# Losses are averaged over about this fraction of the range.
 _AVERAGED_FRACTION = 0.05
-# A loss so many times its lowest has run away.
+# A loss above this multiple of its minimum has diverged.
 _DIVERGED_FACTOR = 4.0
-# So has one that is back where it began, once it had fallen to this part of that.
+# So has a loss that is back at its first value after a drop below this fraction of it.
 _DROP_FACTOR = 0.9
 
 
 class RisingRates(LrSchedule):
-    """The rates of a range test."""
+    """Rates of a range test."""
 
     def __init__(self, settings: TrainSettings, total_steps: int) -> None:
         self._first, self._factor = settings.lr, settings.step_factor
@@ -43,12 +43,12 @@ class RisingRates(LrSchedule):
         self.peak = settings.lr * settings.step_factor
 
     def lr(self, step: float) -> float:
-        """The rate of a step, counted from 0."""
+        """Rate of a step, counted from 0."""
         return self._first * self._factor ** (step / self._last_step)
 
 
 class DivergenceDetector:
-    """Says when a loss has run away, from an average over its last steps."""
+    """Detects divergence from an average over the last losses."""
 
     def __init__(self, total_steps: int) -> None:
         self._keep = math.exp(-1 / max(1.0, _AVERAGED_FRACTION * total_steps))
@@ -57,7 +57,7 @@ class DivergenceDetector:
         self._lowest = math.inf
 
     def diverges(self, loss: float) -> bool:
-        """Whether it does with this loss, the next one."""
+        """Whether training has diverged with this loss, the next one."""
         self._sum = self._keep * self._sum + loss
         self._weight = self._keep * self._weight + 1
         mean = self._sum / self._weight
@@ -74,12 +74,12 @@ class _Diverged(Exception):
 
 
 def run_range_test(rank: Rank) -> None:
-    """Take the steps of a range test, until the loss runs away or the rates end; rank 0 keeps rates and losses.
+    """Train until the loss diverges or the rates end; rank 0 writes rates and losses.
 
-    Ranks that are told to leave stay: it lasts seconds, and a test that went on from a checkpoint would lack its first
-    steps. One that is ended nevertheless starts over.
+    Termination notices are ignored: the test lasts seconds, and a resumed one would lack its first steps.
+    An interrupted test starts over.
     """
-    total, watch = rank.phase.steps, DivergenceDetector(rank.phase.steps)
+    total, detector = rank.phase.steps, DivergenceDetector(rank.phase.steps)
     lr_schedule = RisingRates(rank.phase.settings, total)
     rank.optim = replace(rank.optim, lr_schedule=lr_schedule)
     found: list[tuple[int, float, float]] = []
@@ -88,11 +88,11 @@ def run_range_test(rank: Rank) -> None:
         whole = part.to(rank.objective.sums).reshape(1).clone()
         rank.optim.strategy.peers.sum(whole)
         found.append((step, lr_schedule.lr(step - 1), whole.item()))
-        if watch.diverges(found[-1][2]):
+        if detector.diverges(found[-1][2]):
             raise _Diverged
 
     rank.on_step = on_step
-    rank.inputs = replace(rank.inputs, validation=rank.inputs.validation[:0])  # nobody asks for it
+    rank.inputs = replace(rank.inputs, validation=rank.inputs.validation[:0])  # no validation
     rank.notice = TerminationNotice()
     try:
         train(rank)

@@ -1,4 +1,4 @@
-"""A checkpoint of where a rank stands, and how it is taken up again: bit for bit as if the run had not stopped."""
+"""Checkpoints of a rank: a resumed run is bitwise equal to one without interruption."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def save_checkpoint(rank: Rank) -> None:
 
 
 def resume(rank: Rank) -> checkpoint.CheckpointState | None:
-    """Continue from the newest checkpoint of this run, the same one on every rank; None starts afresh."""
+    """State of the newest checkpoint, from which every rank continues; None starts from the beginning."""
     place, progress = rank.place, rank.progress
     step = torch.tensor([-1])
     found = None
@@ -59,7 +59,7 @@ def resume(rank: Rank) -> checkpoint.CheckpointState | None:
     if standing.phase != rank.phase.name:
         assert rank.advance is not None, "a run that was in a second phase has one"
         rank.advance()
-    optim = rank.optim  # of the phase that the checkpoint was written in
+    optim = rank.optim  # of the phase of the checkpoint
     tensors = optim.strategy.shard(tensors)
     checkpoint.restore(rank.network.model, optim.optimizer, tensors)
     if optim.average:
@@ -73,6 +73,6 @@ def resume(rank: Rank) -> checkpoint.CheckpointState | None:
     progress.step, progress.epochs, progress.noise_epochs = standing.step, standing.epochs, standing.noise
     progress.epoch_elapsed_s, progress.phases = standing.epoch_elapsed_s, standing.phases
     progress.features = standing.features
-    # Even where it begins an epoch, that epoch's first steps are this process's first: not to be timed.
+    # The first steps of a process are slow: an epoch that contains them is not timed.
     progress.resumed_in_epoch = True
     return standing

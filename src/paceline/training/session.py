@@ -1,4 +1,4 @@
-"""One rank's life: join, load, build, resume, train, test, report."""
+"""One rank of a training run: join, load, build, resume, train, test, report."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from paceline.training.termination_notice import installed_notice
 
 
 def scaling(dataset: Dataset, *, pixels: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and deviation that make images inputs: the data set's own, or none where a model wants pixels, 0 to 255."""
+    """Mean and standard deviation that scale images to inputs; 0 and 1/255 for a model that takes pixels, 0 to 255."""
     if pixels:
         channels = dataset.shape[2]
         return (0.0,) * channels, (1 / 255,) * channels
@@ -62,7 +62,7 @@ def scaling(dataset: Dataset, *, pixels: bool) -> tuple[tuple[float, ...], tuple
 
 
 class Session:
-    """Makes a Rank out of a manifest, and a report out of what became of it."""
+    """Makes a Rank from a manifest, and a report from its results."""
 
     def __init__(self, identity: Identity, folder: RunFolder, manifest: Manifest, started_at_ns: int) -> None:
         self._identity = identity
@@ -79,12 +79,12 @@ class Session:
         self._recorder = Recorder(SpanWriter(folder.rank_spans(identity.rank)), pulse)
         self._recorder.flush_every()
         self._recorder.add("startup", started_at_ns, self._recorder.clock_ns(), "imports")
-        # The meters of a host are its own: one process there reads them for all.
+        # One process per host reads the energy meters.
         self._counters = Counters(folder.rank_counters(identity.rank), host_energy=identity.local_rank == 0)
         self._counters.start()
 
     def run(self) -> RankReport:
-        """Everything from joining the other ranks to the test; the report of a rank that is done."""
+        """Report of a finished rank, after training and test."""
         with PendingMessages(self._recorder) as pending:
             return self._run(pending)
 
@@ -93,13 +93,13 @@ class Session:
         with recorder.span("startup", "rendezvous"):
             torch.set_num_threads(process_roles.threads(self._manifest.point, identity.rank))
             torch.set_num_interop_threads(1)
-            with contextlib.suppress(RequestError):  # without a GPU it stays on the CPU, and the roll call complains
+            with contextlib.suppress(RequestError):  # on the CPU the preflight check complains
                 if self._role == "rank":
                     self._device = group.choose_device(self._manifest.point.device, identity.local_rank)
             _make_deterministic(self._device)
-            group.join(identity, self._folder, self._manifest, self._talking_device)
+            group.join(identity, self._folder, self._manifest, self._message_device)
             self._clocks = preflight_check.run_preflight_check(identity, self._folder, self._manifest, self._device)
-            # Held until the end: the watching stops when it is destroyed.
+            # A reference until the end: watching stops when it is destroyed.
             watching = watch_collectives(recorder, pending) if identity.size > 1 else None
         if self._role != "rank":
             facts = self.serve()
@@ -107,12 +107,12 @@ class Session:
             return self._done(**facts)
         loading_at_ns, read_before = recorder.clock_ns(), read_bytes()
         with recorder.span("load"):
-            held = load_data(Path(self._manifest.data_folder), self._manifest.point, identity.rank)
+            data = load_data(Path(self._manifest.data_folder), self._manifest.point, identity.rank)
         read_after = read_bytes()
         load_s = units.seconds(recorder.clock_ns() - loading_at_ns)
         with recorder.span("startup", "model"):
-            rank = self.rank(held)
-            runner = self.phase_runner(rank, held)
+            rank = self.rank(data)
+            runner = self.phase_runner(rank, data)
             resumed = resume(rank)
             gc.collect()
             gc.freeze()
@@ -146,11 +146,11 @@ class Session:
         )
 
     def serve(self) -> dict[str, Any]:
-        """The life of a server or coordinator, which holds no data and no model; what it has to report in the end."""
+        """Results of a server or coordinator, which has no data and no model."""
         point, recorder = self._manifest.point, self._recorder
         context = self.context
         if reads_shares(point):
-            mpi_session.world(self._identity.rank, self._identity.size)  # MPI starts when all of its processes start it
+            mpi_session.world(self._identity.rank, self._identity.size)  # MPI_Init is collective
         if self._role == "coordinator":
             coordinator = Coordinator(context)
             coordinator.serve()
@@ -161,15 +161,15 @@ class Session:
         return {"steps": server.steps, "parameters": len(server.shard.values), "staleness": server.staleness}
 
     def failure(self, error: BaseException) -> RankReport:
-        """The report of a rank that an error ended; its spans up to here are kept."""
+        """Report of a failed rank; its spans so far are written."""
         self._counters.close()
         with contextlib.suppress(PacelineError):
             self._recorder.close()
         return self._report(steps=max(self._recorder.step, 0), **group.failure_facts(error))
 
-    def rank(self, held: LoadedData) -> Rank:
-        """Data shard, model, strategy and optimizer, as the manifest asks for them."""
-        manifest, identity, dataset = self._manifest, self._identity, held.mapped.dataset
+    def rank(self, data: LoadedData) -> Rank:
+        """Data, model, strategy and optimizer, as configured in the manifest."""
+        manifest, identity, dataset = self._manifest, self._identity, data.mapped.dataset
         point = manifest.point
         torch.manual_seed(manifest.seed)
         model = build_model(
@@ -189,10 +189,10 @@ class Session:
         participation = self._synchronised(model) if point.train.sync_batchnorm else None
         numel = {name: parameter.numel() for name, parameter in model.named_parameters()}
         self._strategy.divide(model, self.context)
-        own = self._samples(held.train_images, held.train_labels, dataset)
-        batches = make_batches(own, held.parts, point, manifest.seed, identity.rank, dataset.mean)
+        own = self._samples(data.train_images, data.train_labels, dataset)
+        batches = make_batches(own, data.parts, point, manifest.seed, identity.rank, dataset.mean)
         phases = planned_phases(point, batches.steps_per_epoch)
-        mapped = held.mapped
+        mapped = data.mapped
         return Rank(
             place=self._place(),
             recorder=self._recorder,
@@ -203,20 +203,20 @@ class Session:
             inputs=Inputs(
                 batches=batches,
                 samples=self._samples(mapped.train_images, mapped.train_labels, dataset),
-                validation=held.parts.validation,
+                validation=data.parts.validation,
                 test=self._samples(mapped.test_images, mapped.test_labels, dataset),
             ),
             objective=Objective(label_smoothing=point.train.label_smoothing, device=self._device),
             notice=installed_notice(manifest),
         )
 
-    def phase_runner(self, rank: Rank, held: LoadedData) -> PhaseRunner:
-        """The way of a rank through its phases."""
-        return PhaseRunner(rank, held, self._optimization)
+    def phase_runner(self, rank: Rank, data: LoadedData) -> PhaseRunner:
+        """Runner of the training phases."""
+        return PhaseRunner(rank, data, self._optimization)
 
     @functools.cached_property
     def context(self) -> ProcessContext:
-        """The ranks of the run, with the process groups of their layout; made once, by all processes together."""
+        """The ranks of the run, with the process groups of their layout. A collective call the first time."""
         point, rank = self._manifest.point, self._identity.rank
         return ProcessContext(
             rank=rank, point=point, recorder=self._recorder, groups=group.axis_groups(point.layout, rank)
@@ -240,12 +240,12 @@ class Session:
         )
 
     def _synchronised(self, model: nn.Module) -> BatchNormParticipation | None:
-        """Make batch-norm take its statistics along the data axis, where that has more than one index."""
+        """Synchronise batch-norm along the data axis, if that has more than one index."""
         several = self._manifest.point.data_size > 1
         return synchronise(model, self._recorder, self.context.group(DATA)) if several else None
 
     def _optimization(self, learner: nn.Module, phase: Phase, steps_per_epoch: int) -> Optimization:
-        """What every phase has of its own: optimizer, strategy, learning rate, and average where there is one."""
+        """Optimizer, strategy, learning rate and average of one phase."""
         point, settings = replace(self._manifest.point, train=phase.settings), phase.settings
         context, length = replace(self.context, point=point), settings.average_epochs
         optimizer, adascale = build_optimizer(settings, learner.parameters()), adascale_of(point)
@@ -265,14 +265,14 @@ class Session:
         )
 
     def _samples(self, images: np.ndarray, labels: np.ndarray, dataset: Dataset) -> Samples:
-        """Images as the model wants them."""
+        """Images, scaled for the model."""
         dtype = WEIGHT_DTYPES[self._manifest.point.train.precision]
         mean, std = scaling(dataset, pixels=self._wants_pixels)
         return Samples(images, labels, mean=mean, std=std, device=self._device, dtype=dtype)
 
     @property
-    def _talking_device(self) -> torch.device:
-        """Servers are on the CPU, and so are the messages to and from them."""
+    def _message_device(self) -> torch.device:
+        """Device of messages: the CPU if there are servers, which have no GPU."""
         return torch.device("cpu") if self._manifest.point.servers else self._device
 
     def _done(self, **facts: Any) -> RankReport:
@@ -283,8 +283,8 @@ class Session:
         return report
 
     def _leave(self) -> None:
-        """Take leave of the others after a good run."""
-        self._counters.look()  # the threads that communicate end with the group
+        """Leave the process groups after a successful run."""
+        self._counters.look()  # communication threads end with the group
         self._clock_at_end = preflight_check.clock_at_end(self._clocks, self._identity.rank)
         group.leave()
 
@@ -297,7 +297,7 @@ class Session:
             host=identity.host,
             pid=os.getpid(),
             device=str(self._device),
-            backend=group.backend_name(self._talking_device, identity.size),
+            backend=group.backend_name(self._message_device, identity.size),
             threads=torch.get_num_threads(),
             affinity=host.pinned(),
             versions=self._versions,
@@ -309,7 +309,7 @@ class Session:
         )
 
     def _resume_note(self, written: CheckpointState) -> str | None:
-        """What is different from where the checkpoint was written; None where nothing is."""
+        """Host and versions that differ from those of the checkpoint; None without a difference."""
         changed = [] if written.host == self._identity.host else [f"host {written.host} → {self._identity.host}"]
         changed += [
             f"{name} {written.versions.get(name, 'unknown')} → {now}"
@@ -320,7 +320,7 @@ class Session:
 
 
 def weights_sha256(model: nn.Module) -> str:
-    """SHA-256 of all parameters and buffers: equal on ranks that hold the same bits."""
+    """SHA-256 of all parameters and buffers: equal on ranks with bitwise equal weights."""
     digest = hashlib.sha256()
     for name, tensor in model.state_dict().items():
         digest.update(name.encode())
@@ -329,7 +329,7 @@ def weights_sha256(model: nn.Module) -> str:
 
 
 def _make_deterministic(device: torch.device) -> None:
-    """Same settings, seed and machine, same bits. CPUs need nothing for it."""
+    """Make runs with equal settings, seed and machine bitwise equal; CPUs need no setting for it."""
     if device.type == "cuda":
         torch.backends.cudnn.benchmark = False
         torch.use_deterministic_algorithms(True, warn_only=True)

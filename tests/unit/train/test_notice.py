@@ -128,7 +128,7 @@ def test_a_signal_that_came_before_the_rank_listened_is_heard():
         signal.raise_signal(signal.SIGUSR1)  # to this thread: others of the test process do not hold it back
         notice = TerminationNotice(possible=True)
         notice.listen()
-        assert notice._told
+        assert notice._received
         assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & {signal.SIGUSR1, signal.SIGTERM}
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGUSR1, signal.SIGTERM))

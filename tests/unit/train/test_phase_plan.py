@@ -109,8 +109,8 @@ class Frozen(nn.Linear):
 @pytest.mark.parametrize(
     ("model", "point", "said"),
     [
-        (nn.Linear(2, 2), POINT, "has no freeze(), so that [finetune]"),
-        (Frozen(2, 2), POINT, "has no unfreeze(), so that [finetune]"),
+        (nn.Linear(2, 2), POINT, "has no freeze(), which [finetune] needs"),
+        (Frozen(2, 2), POINT, "has no unfreeze(), which [finetune] needs"),
         (Frozen(2, 2), CACHED, "has no features"),
         (nn.Linear(2, 2), CACHED, "has no freeze"),
         (nn.Linear(2, 2), SYNCHRONISED, "has no batch-norm"),

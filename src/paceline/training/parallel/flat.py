@@ -1,7 +1,7 @@
-"""`flat`: all gradients live in one buffer; one all-reduce after backward sums it.
+"""`flat`: all gradients are views of one buffer; one all-reduce after backward sums it.
 
-Nothing is hidden behind computation, but there is a single message, its order of summation is
-fixed, and no gradient is ever copied: each parameter's `.grad` is a view of the buffer.
+Communication does not overlap with computation, but there is a single message, its order of summation is fixed, and no
+gradient is copied.
 """
 
 from __future__ import annotations
