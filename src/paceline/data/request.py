@@ -1,12 +1,12 @@
-"""What a study asks for in `[data]`, as a request: where the data are, how they are decoded, and a key.
+"""`[data]` of a study as a request: path, decoding function, and key.
 
     mnist, cifar10, digits       a name of the catalog
-    flowers, fruits, caltech256  a name too: an image folder or an archive below `sources/` in the cache
+    flowers, fruits, caltech256  a name of an image folder or archive below `sources/` in the cache
     arrays.npz  npz:FILE         NumPy arrays
     folder      idx:FOLDER       the usual four IDX files
     folder      images:FOLDER    an image folder, or an archive of one
 
-The key changes whenever the answer could: it holds the sizes and times of all files, and the settings that matter.
+The key contains the sizes and times of all files and all relevant settings: it changes if the data could.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from paceline.errors import DataError
 from paceline.records.settings import DataSettings
 
 DEFAULT_SIDE = 64
-"""Pixels of the images of a folder that has no name of its own: small enough to be trained on without a GPU."""
-# Part of every key: raised when decoding changes, so that no old cache answers.
+"""Height and width of images of a user folder: small enough for training without a GPU."""
+# Part of every key: increased when decoding changes, which invalidates old caches.
 _DECODER = 1
 _IMAGES_DECODER = 1
 _OWN = "an .npz file, a folder of IDX files, or a folder of images"
@@ -40,17 +40,17 @@ _OWN = "an .npz file, a folder of IDX files, or a folder of images"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is asked for, under a key that changes whenever the answer could."""
+    """A data set, with a key that changes if the data could."""
 
     name: str
     key: str
     decode: Callable[[], Arrays]
     fetch: Callable[[], None] | None = None
-    """Brings the files from which it is decoded, where they are not here yet; they are then part of another key."""
+    """Fetches missing files; the request then has another key."""
 
 
 def request(settings: DataSettings, base: Path, cache: Path, say: Callable[[str], None]) -> Request:
-    """The request that settings make. Relative paths start at `base`."""
+    """The request of settings. Relative paths start at `base`."""
     name = settings.dataset
     entry = catalog.dataset(name)
     if not entry.made and (settings.shape, settings.classes, settings.samples) != (None, None, None):
@@ -84,7 +84,7 @@ def _named_request(settings: DataSettings, cache: Path, say: Callable[[str], Non
 
 
 def _path_request(settings: DataSettings, base: Path, cache: Path, say: Callable[[str], None]) -> Request:
-    """A request for the user's own files."""
+    """Request for files of the user."""
     form, _, rest = settings.dataset.partition(":")
     path = Path(rest if form in catalog.DATA_FORMS else settings.dataset).expanduser()
     path = path if path.is_absolute() else base / path
@@ -143,11 +143,11 @@ def _from_archive(
 
 
 def _not_fetched() -> Arrays:
-    raise AssertionError("it has to be fetched first, which makes another request of it")
+    raise AssertionError("it has to be fetched first, which gives another request")
 
 
 def _refuse_image_settings(settings: DataSettings) -> None:
-    """Settings that say how image files are decoded mean nothing for arrays."""
+    """Refuse settings of image decoding for arrays."""
     usual = DataSettings()
     given = [key for key in ("image_size", "test", "damaged") if getattr(settings, key) != getattr(usual, key)]
     if given:

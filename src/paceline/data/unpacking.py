@@ -1,8 +1,7 @@
-"""Archives of images, unpacked into a folder of the cache and nowhere else.
+"""Unpacks archives of images into a folder of the cache.
 
-A member is written only where it is a plain file below that folder: absolute names, names with `..`, links and devices
-are refused, and so is an archive that holds more than the disk has space for. What its members declare about their
-sizes is not believed: bytes are counted as they come out.
+Only plain files below that folder are written: absolute names, names with `..`, links and devices are refused, and so
+is an archive larger than the free disk space. Declared sizes are not trusted: bytes are counted during unpacking.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ from paceline.units import bytes_text, count_text
 ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
 MAX_FILES = 2_000_000
 _MIN_FREE_BYTES = 1 << 28
-"""Bytes of the disk that are not filled."""
+"""Disk space that stays free."""
 _PIECE_BYTES = 1 << 20
 _LONGEST_NAME = 4096
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file's name is that of an archive that can be unpacked."""
+    """Whether a file has the extension of a supported archive."""
     return path.name.lower().endswith(ENDINGS)
 
 
 @contextlib.contextmanager
 def unpacked(archive: Path, cache: Path) -> Iterator[Path]:
-    """A folder of the cache with the files of an archive, for as long as it is needed."""
+    """Context with a temporary folder that has the files of an archive."""
     folder = partial_folder(cache, archive.name)
     try:
         unpack(archive, folder)
@@ -47,7 +46,7 @@ def unpacked(archive: Path, cache: Path) -> Iterator[Path]:
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Put the files of an archive below a folder."""
+    """Write the files of an archive below a folder."""
     try:
         limit = max(0, shutil.disk_usage(folder).free - _MIN_FREE_BYTES)
         if zipfile.is_zipfile(archive):
@@ -57,7 +56,7 @@ def unpack(archive: Path, folder: Path) -> None:
     # RuntimeError: an encrypted archive. NotImplementedError: a compression that Python does not have.
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
         raise _damaged(archive, str(error)) from error
-    # lzma and bz2 raise these; a name with a null byte is a ValueError.
+    # lzma and bz2 raise these; a null byte in a name is a ValueError.
     except (ValueError, OverflowError, IndexError) as error:
         raise _damaged(archive, str(error)) from error
     except OSError as error:
@@ -66,7 +65,7 @@ def unpack(archive: Path, folder: Path) -> None:
 
 def _unpack_tar(archive: Path, folder: Path, limit: int) -> None:
     left, count = limit, 0
-    # As a stream: an archive is read once, and no list of its members is kept.
+    # As a stream: an archive is read once, without a list of its members.
     with tarfile.open(archive, "r|*") as tar:
         for member in tar:
             tar.members = []  # pyright: ignore[reportAttributeAccessIssue]  it keeps them all otherwise
@@ -97,7 +96,7 @@ def _unpack_zip(archive: Path, folder: Path, limit: int) -> None:
 
 
 def _target(archive: Path, folder: Path, name: str) -> Path | None:
-    """Where a member goes; None for what systems and editors leave behind."""
+    """Path of a member; None for files of operating systems and editors."""
     parts = PurePosixPath(name.replace("\\", "/")).parts
     if name.startswith(("/", "\\")) or ".." in parts or len(name) > _LONGEST_NAME:
         raise _refused(archive, f"{_quoted(name)} would lie outside of it")
@@ -107,12 +106,12 @@ def _target(archive: Path, folder: Path, name: str) -> Path | None:
 
 
 def _write(archive: Path, source: IO[bytes], place: Path, left: int, declared: int) -> int:
-    """Write one member; how many bytes it had."""
+    """Bytes of one member, which is written."""
     if declared > left:
         raise _too_large(archive)
     place.parent.mkdir(parents=True, exist_ok=True)
     written = 0
-    # A name that is there already is an archive's second word on it: exclusive, so that nothing is replaced.
+    # Exclusive: a repeated name must not replace a file.
     with place.open("xb") as file:
         for piece in _pieces(source):
             written += len(piece)
@@ -155,9 +154,9 @@ def _refused(archive: Path, reason: str) -> DataError:
 
 
 def _damaged(archive: Path, reason: str) -> DataError:
-    told = reason.splitlines()[0].rstrip(".") if reason else "it breaks off"
+    line = reason.splitlines()[0].rstrip(".") if reason else "it breaks off"
     return DataError(
-        f"{archive} cannot be unpacked: {told}.",
+        f"{archive} cannot be unpacked: {line}.",
         right=f"An archive is a whole file that ends in {', '.join(ENDINGS)}.",
         next=FETCH_AGAIN,
     )

@@ -143,8 +143,8 @@ class ShareBatches:
     """Training batches of a rank that has loaded only its share of the samples.
 
     Each rank shuffles its own samples, and a step uses the same fraction of every share: when u of all N samples are
-    due, rank r has used count[r] · u / N of its own, rounded down. A step may differ from the global batch by a few samples;
-    every sample is still used once an epoch.
+    due, rank r has used count[r] · u / N of its own, rounded down. A step may differ from the global batch by a few
+    samples; every sample is still used once an epoch.
     """
 
     def __init__(

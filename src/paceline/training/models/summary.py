@@ -1,4 +1,12 @@
-"""The layers of a model, their output shapes and parameters, as Keras users know it."""
+"""Layers of a model with output shapes and parameters, and its parameter count as Keras reports it.
+
+    ours    what an optimizer can change: weights and biases
+    Keras   also the running mean and variance of every batch-norm (never trainable), and additional values of its own
+            version of the network: a bias in every convolution, the values of a normalisation layer
+
+Published counts can thus be compared without Keras: 4,062,381 with 12,810 trainable is its EfficientNetB0 with a dense
+layer of 10; 23,628,902 with 41,190 its ResNet50 with dense layers of 20 and 10, both frozen.
+"""
 
 from __future__ import annotations
 
@@ -24,19 +32,19 @@ class KerasCounterpart:
 
     name: str
     biased: bool = False
-    """Whether its convolutions have biases, which batch-norm makes useless and ours therefore lack."""
+    """Whether its convolutions have biases, which are redundant before batch-norm."""
     values: int = 0
-    """Of its own normalisation: three means, three variances and a count."""
+    """Of its normalisation layer: three means, three variances and a count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KerasCount:
-    """Parameters in Keras's way of counting."""
+    """Parameter counts by the rules of Keras."""
 
     total: int
     trainable: int
     why: str
-    """What is counted that ours leaves out; empty where nothing is."""
+    """Values that only Keras counts; empty without any."""
 
 
 COUNTERPARTS = {
@@ -46,12 +54,12 @@ COUNTERPARTS = {
     "torchvision:mobilenet_v2": KerasCounterpart(name="MobileNetV2"),
     "resnet50-keras": KerasCounterpart(name="ResNet50", biased=True),
 }
-"""Networks that Keras has with the same layers."""
+"""Networks of Keras with equal layers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """One module without children."""
+    """A module without children."""
 
     name: str
     kind: str
@@ -62,22 +70,22 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSummary:
-    """A model at a glance."""
+    """Layers and parameters of a model."""
 
     name: str
     layers: tuple[Layer, ...]
     parameters: int
     trainable: int
     keras: KerasCount
-    """The same in Keras's way of counting."""
+    """Counts by the rules of Keras."""
     facts: dict[str, str] = field(default_factory=dict)
-    """Of a pretrained network: what it is made of, and what is done to images first."""
+    """Of a pretrained network: its parts and its preprocessing."""
 
 
 def summary(
     name: str, shape: tuple[int, int, int], classes: int, options: Mapping[str, Any], *, model_file: Path | None = None
 ) -> ModelSummary:
-    """The layers of a model in the order in which an image passes them; no weights are read for it."""
+    """Layers of a model in the order of the forward pass; no weights are read."""
     built = untrained(options) if catalog.model(name).pretrained else options
     model = build_model(name, built, shape=shape, classes=classes, model_file=model_file).eval()
     layers: list[Layer] = []
@@ -104,7 +112,7 @@ def summary(
 
 
 def keras_count(model: nn.Module) -> KerasCount:
-    """The counts of a model as Keras would give them."""
+    """Parameter counts of a model by the rules of Keras."""
     total = sum(p.numel() for p in model.parameters())
     trainable = sum(p.numel() for p in model.parameters() if p.requires_grad)
     whys: list[str] = []
@@ -124,7 +132,7 @@ def keras_count(model: nn.Module) -> KerasCount:
 
 
 def _statistics(model: nn.Module) -> int:
-    """Running means and variances, be they torch's or those of a Keras network."""
+    """Number of running means and variances, of torch layers and Keras networks."""
     own = sum(2 * m.num_features for m in model.modules() if isinstance(m, _BatchNorm) and m.track_running_stats)
     keras = sum(module.num_fixed for module in model.modules() if isinstance(module, KerasBase))
     return own + keras

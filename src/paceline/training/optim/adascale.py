@@ -1,4 +1,4 @@
-"""AdaScale SGD: the learning rate grows as far as a larger batch reduces noise (Johnson et al., 2020, arXiv 2007.05105).
+"""AdaScale SGD: a learning rate that grows as a larger batch reduces noise (Johnson et al., 2020, arXiv 2007.05105).
 
 A step of S times the batch that `lr` is meant for, b, is worth at least one and at most S steps of that batch:
 
