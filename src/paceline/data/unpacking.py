@@ -27,6 +27,10 @@ _MIN_FREE_BYTES = 1 << 28
 """Disk space that stays free."""
 _PIECE_BYTES = 1 << 20
 _LONGEST_NAME = 4096
+# RuntimeError: an encrypted archive, or (NotImplementedError) an unknown compression. lzma and bz2 raise the last;
+# a null byte in a name is a ValueError.
+_READ_ERRORS = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError)
+_READ_ERRORS += (ValueError, OverflowError, IndexError)
 
 
 def is_archive(path: Path) -> bool:
@@ -53,14 +57,8 @@ def unpack(archive: Path, folder: Path) -> None:
             _unpack_zip(archive, folder, limit)
         else:
             _unpack_tar(archive, folder, limit)
-    # RuntimeError: an encrypted archive. NotImplementedError: a compression that Python does not have.
-    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-        raise _damaged(archive, str(error)) from error
-    # lzma and bz2 raise these; a null byte in a name is a ValueError.
-    except (ValueError, OverflowError, IndexError) as error:
-        raise _damaged(archive, str(error)) from error
-    except OSError as error:
-        raise _damaged(archive, error.strerror or str(error)) from error
+    except _READ_ERRORS as error:
+        raise _damaged(archive, getattr(error, "strerror", None) or str(error)) from error
 
 
 def _unpack_tar(archive: Path, folder: Path, limit: int) -> None:

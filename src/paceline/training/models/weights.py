@@ -32,6 +32,10 @@ _INSIDE = ("state_dict", "model_state_dict", "model")
 # Prefixes of Paceline's checkpoints, DDP and torch.compile.
 _PREFIXES = ("model.base.", "base.", "module.", "_orig_mod.", "model.")
 
+# A truncated or crafted pickle fails anywhere in its reader.
+_READ_ERRORS = (pickle.UnpicklingError, zipfile.BadZipFile, struct.error, RuntimeError, EOFError, ValueError, TypeError)
+_READ_ERRORS += (KeyError, AttributeError, IndexError, ImportError, OverflowError, MemoryError, AssertionError)
+
 
 def read_weights(path: Path) -> dict[str, torch.Tensor]:
     """Tensors of a file by name, on the CPU."""
@@ -47,18 +51,7 @@ def read_weights(path: Path) -> dict[str, torch.Tensor]:
         raise ModelError(f"The weights {path} cannot be read: {error.strerror or error}.") from error
     except SafetensorError as error:
         raise ModelError(f"{path} is not a whole safetensors file: {error}.") from error
-    except (
-        pickle.UnpicklingError,
-        zipfile.BadZipFile,
-        RuntimeError,
-        EOFError,
-        ValueError,
-        TypeError,
-        struct.error,
-    ) as error:
-        raise _unreadable(path, error) from error
-    except (KeyError, AttributeError, IndexError, ImportError, OverflowError, MemoryError, AssertionError) as error:
-        # A truncated or crafted pickle fails anywhere in its reader.
+    except _READ_ERRORS as error:
         raise _unreadable(path, error) from error
     return _tensors(found, path)
 
