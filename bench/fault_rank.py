@@ -34,7 +34,7 @@ from paceline.storage.folder import RunFolder
 from paceline.training import loop
 from paceline.training.batches import Batch, Batches, Order, ShareBatches
 from paceline.training.rank import Rank
-from paceline.training.reading import hold
+from paceline.training.reading import load_data
 from paceline.training.session import Session
 
 MODEL = Path(__file__).with_name("fault_model.py")
@@ -92,7 +92,7 @@ def train(
     delay = Delay(given.delay_s, busy=given.busy)
     with _pinned(rank, size), _programs(rank, given) as let_go:
         watching = watch_collectives(session._recorder)
-        me = session.rank(hold(Path(data), manifest.point, rank))
+        me = session.rank(load_data(Path(data), manifest.point, rank))
         if given.delay_s and given.who in (rank, None):
             put_in(me, given.where, delay)
         prepare(me)

@@ -27,7 +27,7 @@ from paceline.records.study import Point
 from paceline.storage.folder import RunFolder
 from paceline.training import loop
 from paceline.training.rank import Rank
-from paceline.training.reading import hold
+from paceline.training.reading import load_data
 from paceline.training.session import Session
 
 BATCH = 128
@@ -65,7 +65,7 @@ def our_rank(data: Path, scratch: Path, identity: Identity) -> Rank:
     """A rank of the default study, as the worker makes it."""
     manifest = our_manifest(data, identity.size)
     session = Session(identity, RunFolder(scratch), manifest, time.monotonic_ns())
-    rank = session.rank(hold(data, manifest.point, identity.rank))
+    rank = session.rank(load_data(data, manifest.point, identity.rank))
     rank.network.begin_training()
     return rank
 

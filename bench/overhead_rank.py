@@ -38,7 +38,7 @@ from paceline.storage.folder import RunFolder
 from paceline.training import group, loop
 from paceline.training.batches import Order
 from paceline.training.rank import Rank
-from paceline.training.reading import hold
+from paceline.training.reading import load_data
 from paceline.training.session import Session
 
 
@@ -91,7 +91,7 @@ def probed_rank(data: Path, folder: Path) -> Rank:
     manifest = our_manifest(data, identity.size)
     session = Session(identity, RunFolder(folder), manifest, time.monotonic_ns())
     session._counters.close()
-    rank = session.rank(hold(data, manifest.point, identity.rank))
+    rank = session.rank(load_data(data, manifest.point, identity.rank))
     rank.network.begin_training()
     return rank
 

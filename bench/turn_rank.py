@@ -55,7 +55,7 @@ def take_turns(identity: Identity, folder: RunFolder, manifest: Manifest) -> Non
     torch.set_num_interop_threads(1)
     device = torch.device("cpu")
     group.join(identity, folder, manifest, device)
-    preflight_check.hold(identity, folder, manifest, device)
+    preflight_check.run_preflight_check(identity, folder, manifest, device)
     names = json.loads((folder.path / "blocks.json").read_text())
     ranks = {name: block(name, identity, folder, manifest) for name in names}
     peers = next(strategy for name, (strategy, _) in ranks.items() if name not in SOLO).peers
@@ -64,7 +64,7 @@ def take_turns(identity: Identity, folder: RunFolder, manifest: Manifest) -> Non
         if identity.rank == 0:
             turn = turns.await_turn()
             told.copy_(torch.tensor([names.index(turn.block) if turn.block else -1, turn.steps]))
-        peers.tell(told)
+        peers.broadcast(told)
         number, count = told.tolist()
         started = time.perf_counter()
         if number >= 0:
@@ -82,7 +82,7 @@ def take_turns(identity: Identity, folder: RunFolder, manifest: Manifest) -> Non
 def block(name: str, identity: Identity, folder: RunFolder, manifest: Manifest) -> tuple:
     """The strategy of a block, and a function that takes so many steps with it."""
     from bench.loop_speed import our_steps
-    from paceline.training.reading import hold
+    from paceline.training.reading import load_data
     from paceline.training.session import Session
 
     solo = name in SOLO
@@ -91,7 +91,7 @@ def block(name: str, identity: Identity, folder: RunFolder, manifest: Manifest) 
     me = replace(identity, rank=0, size=1) if solo else identity
     place = RunFolder(folder.path / f"{name}-{identity.rank}")
     session = Session(me, place, replace(manifest, point=point), time.monotonic_ns())
-    rank = session.rank(hold(Path(manifest.data_folder), point, me.rank))
+    rank = session.rank(load_data(Path(manifest.data_folder), point, me.rank))
     rank.network.begin_training()
     sleeps = name == "alone" and identity.rank != 0
     steps: Callable[[int], None] = (lambda count: None) if sleeps else our_steps(rank)

@@ -23,14 +23,14 @@ from paceline.records.run import Manifest, RankReport
 from paceline.storage.codec import read_record, write_atomically, write_record
 from paceline.storage.folder import RunFolder
 from paceline.storage.pulse import PulseWriter
-from paceline.training.rendezvous import meet
+from paceline.training.rendezvous import rendezvous
 
 
 class Star:
     """One barrier for all ranks, through rank 0."""
 
     def __init__(self, identity: Identity, folder: RunFolder, manifest: Manifest) -> None:
-        place = meet(identity, folder, manifest)
+        place = rendezvous(identity, folder, manifest)
         if identity.rank == 0:
             with socket.socket(fileno=place.listening_fd) as meeting:
                 self.peers = [meeting.accept()[0] for _ in range(identity.size - 1)]

@@ -11,7 +11,7 @@ from dataclasses import asdict
 import torch.distributed as dist
 
 from paceline.records.allocation import ProcessFacts
-from paceline.training.links import measured, pairs
+from paceline.training.links import measured_links, pairs
 
 
 def main() -> None:
@@ -21,7 +21,7 @@ def main() -> None:
     ranks = [ProcessFacts(rank=other, host=f"h{other + 1}") for other in range(size)]
     for _ in sys.stdin:
         began = time.monotonic()
-        links = measured(pairs(ranks), ranks, rank)
+        links = measured_links(pairs(ranks), ranks, rank)
         if rank == 0:
             took_s = time.monotonic() - began
             print(json.dumps({"took_s": took_s, "links": [asdict(link) for link in links]}), flush=True)

@@ -117,7 +117,7 @@ def train(
 
     from paceline.probe.collectives import watch_collectives
     from paceline.training import loop
-    from paceline.training.reading import hold
+    from paceline.training.reading import load_data
     from paceline.training.resume import resume
     from paceline.training.session import Session
 
@@ -131,7 +131,7 @@ def train(
         del watching
         one._recorder.close()
         return facts
-    rank = one.rank(hold(Path(data), point, number))
+    rank = one.rank(load_data(Path(data), point, number))
     losses: list[float] = []
 
     def on_step(step: int, loss: torch.Tensor) -> None:

@@ -19,7 +19,7 @@ from paceline.identity import this_rank
 from paceline.launch.child import python
 from paceline.records.settings import DataSettings
 from paceline.training import mpi_session
-from paceline.training.reading import hold, read_bytes, share_of
+from paceline.training.reading import data_share, load_data, read_bytes
 
 SHAPE = (28, 28, 1)
 
@@ -54,9 +54,9 @@ def main() -> None:
     settings = DataSettings(dataset="synthetic", read="mpi-io", validation=300)
     wanted = replace(point(me.size), data=settings)
     before = read_bytes()
-    held = hold(folder, wanted, me.rank)
+    held = load_data(folder, wanted, me.rank)
     after = read_bytes()
-    own = share_of(held.parts.train, me.rank, me.size) if me.size > 1 else slice(None)
+    own = data_share(held.parts.train, me.rank, me.size) if me.size > 1 else slice(None)
     answer = {
         "rank": me.rank,
         "samples": len(held.train_images),
@@ -67,7 +67,7 @@ def main() -> None:
     }
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
-    mpi_session.leave()
+    mpi_session.finalize()
 
 
 if __name__ == "__main__":

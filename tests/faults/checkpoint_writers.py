@@ -23,20 +23,20 @@ from paceline.storage import codec
 from paceline.training import checkpoint
 
 
-def standing(step: int) -> checkpoint.Standing:
-    return checkpoint.Standing(
+def standing(step: int) -> checkpoint.CheckpointState:
+    return checkpoint.CheckpointState(
         point_id="p", seed=1, layout={"data": 2}, step=step, epochs=(), epoch_elapsed_s=0.0, host="h", versions={}
     )
 
 
-def in_place(folder: Path, standing: checkpoint.Standing, tensors: dict[str, torch.Tensor]) -> None:
+def in_place(folder: Path, standing: checkpoint.CheckpointState, tensors: dict[str, torch.Tensor]) -> None:
     """What the rename is there against: the same files, written where they will be read."""
     for old in checkpoint.checkpoint_folders(folder):
         shutil.rmtree(old)
     final = folder / f"step-{standing.step:06d}"
     final.mkdir(parents=True)
     data = save(tensors)
-    state = json.dumps({"schema": checkpoint.Standing.SCHEMA, **codec.plain(standing)}).encode()
+    state = json.dumps({"schema": checkpoint.CheckpointState.SCHEMA, **codec.plain(standing)}).encode()
     (final / "tensors.safetensors").write_bytes(data)
     (final / "state.json").write_bytes(state)
     sums = {"tensors.safetensors": checkpoint._sha256(data), "state.json": checkpoint._sha256(state)}

@@ -18,7 +18,7 @@ from PIL import Image
 from image_files import image_bytes, noise, plain, write_folder
 from paceline.data import unpacking
 from paceline.data.cache import open_dataset
-from paceline.data.pictures import Damaged, pixels, quietly
+from paceline.data.pictures import Damaged, pixels, without_warnings
 from paceline.data.store import prepare
 from paceline.data.unpacking import unpack
 from paceline.errors import DataError
@@ -105,7 +105,7 @@ def test_a_hostile_image_is_told_in_a_few_words(tmp_path, name):
     path.write_bytes(data)
     tracemalloc.start()
     try:
-        with quietly(), pytest.raises(Damaged) as caught:
+        with without_warnings(), pytest.raises(Damaged) as caught:
             pixels(path, 16)
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
     finally:
@@ -175,7 +175,7 @@ def test_changed_bytes_give_pixels_or_a_reason_never_anything_else(tmp_path, dat
     path = tmp_path / "a.png"
     path.write_bytes(sound[: data.draw(st.integers(len(sound) - 30, len(sound)), label="length")])
     try:
-        with quietly():
+        with without_warnings():
             found = pixels(path, 8)
     except Damaged as damage:
         assert str(damage)
@@ -257,7 +257,7 @@ def test_a_hostile_archive_writes_nothing_outside_and_is_refused(tmp_path, name)
 @pytest.mark.parametrize("data", [SOUND_TAR, SOUND_ZIP], ids=["tar", "zip"])
 def test_an_archive_that_holds_more_than_the_disk_is_refused(tmp_path, data, monkeypatch):
     (tmp_path / "a.tar").write_bytes(data)
-    free = unpacking._LEFT_FREE + len(PNG) + 10
+    free = unpacking._MIN_FREE_BYTES + len(PNG) + 10
     monkeypatch.setattr(unpacking.shutil, "disk_usage", lambda path: type("", (), {"free": free}))
     (tmp_path / "out").mkdir()
     with pytest.raises(DataError, match="holds more than the disk of the cache has space for"):
@@ -278,7 +278,7 @@ def test_a_zip_that_lies_about_a_size_is_stopped_at_what_comes_out(tmp_path, mon
     lie = bomb.replace(struct.pack("<I", 8 << 20), struct.pack("<I", 100))
     assert lie != bomb
     (tmp_path / "a.zip").write_bytes(lie)
-    free = unpacking._LEFT_FREE + (1 << 20)
+    free = unpacking._MIN_FREE_BYTES + (1 << 20)
     monkeypatch.setattr(unpacking.shutil, "disk_usage", lambda path: type("", (), {"free": free}))
     (tmp_path / "out").mkdir()
     with pytest.raises(DataError):

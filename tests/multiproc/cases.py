@@ -32,7 +32,7 @@ from paceline.training import loop, mpi_session
 from paceline.training.batches import Samples
 from paceline.training.checkpoint import state_tensors
 from paceline.training.rank import Rank
-from paceline.training.reading import hold
+from paceline.training.reading import load_data
 from paceline.training.resume import resume
 from paceline.training.session import Session, weights_sha256
 from paceline.training.termination_notice import TerminationNotice
@@ -44,7 +44,7 @@ frozen_base = pretrained_cases.frozen_base
 
 def leave() -> None:
     """End MPI where a case has started it."""
-    mpi_session.leave()
+    mpi_session.finalize()
 
 
 _sessions: list[Session] = []
@@ -121,9 +121,9 @@ def session(rank: int, size: int, folder: str, data: str, settings: dict[str, An
 def train(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any], stop_at: int = 0) -> dict:
     """Train, from a checkpoint where the folder has one; `stop_at` ends it there as a kill would."""
     one, manifest = session(rank, size, folder, data, settings)
-    held = hold(Path(data), manifest.point, rank)
+    held = load_data(Path(data), manifest.point, rank)
     me = one.rank(held)
-    course = one.course(me, held)
+    runner = one.phase_runner(me, held)
     losses: list[float] = []
 
     def on_step(step: int, loss: torch.Tensor) -> None:
@@ -134,7 +134,7 @@ def train(rank: int, size: int, *, folder: str, data: str, settings: dict[str, A
     me.on_step = on_step
     resumed = resume(me)
     try:
-        course.run()
+        runner.run()
     except Stopped:
         if size > 1:
             dist.barrier()
@@ -160,7 +160,7 @@ def train(rank: int, size: int, *, folder: str, data: str, settings: dict[str, A
 def first_step(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any]) -> dict:
     """One step and the validation after it: the weights before and after, and what each was given and told."""
     one, manifest = session(rank, size, folder, data, {**settings, "train": {**settings["train"], "steps": 1}})
-    me = one.rank(hold(Path(data), manifest.point, rank))
+    me = one.rank(load_data(Path(data), manifest.point, rank))
     losses: list[float] = []
     me.on_step = lambda step, loss: losses.append(loss.item())
     batch = me.inputs.batches.take(me.inputs.batches.order(0), 0)
@@ -187,7 +187,7 @@ def evaluate(rank: int, size: int, *, folder: str, data: str, settings: dict[str
     """Loss and accuracy of an untrained model on the first `count` test samples."""
     mapped = open_dataset(Path(data))
     one, manifest = session(rank, size, folder, data, settings)
-    me = one.rank(hold(Path(data), manifest.point, rank))
+    me = one.rank(load_data(Path(data), manifest.point, rank))
     test = one._samples(mapped.test_images, mapped.test_labels, mapped.dataset)
     indices = torch.arange(count).numpy()
     return evaluated(me, test, indices)
@@ -209,7 +209,7 @@ def evaluated(me: Rank, test: Samples, indices: np.ndarray) -> tuple[float, floa
 def learned(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any]) -> float:
     """Train; the accuracy on the test set."""
     one, manifest = session(rank, size, folder, data, settings)
-    held = hold(Path(data), manifest.point, rank)
+    held = load_data(Path(data), manifest.point, rank)
     me = one.rank(held)
     loop.train(me)
     mapped = held.mapped
@@ -223,12 +223,12 @@ def range_curve(
 ) -> dict:
     """A range test: what rank 0 wrote down, the steps that were taken, and the weights they led to."""
     one, manifest = session(rank, size, folder, data, settings)
-    held = hold(Path(data), manifest.point, rank)
+    held = load_data(Path(data), manifest.point, rank)
     me = one.rank(held)
     if warned:
         me.notice = TerminationNotice(possible=True)
         me.notice._note(signal.SIGUSR1, None)
-    assert one.course(me, held).run()
+    assert one.phase_runner(me, held).run()
     if size > 1:
         dist.barrier()
     lines = me.place.folder.lr_range.read_text().splitlines()
@@ -240,7 +240,7 @@ def seen_collectives(rank: int, size: int, *, folder: str, data: str, settings: 
     """Train with the probe on; the collectives that it saw and the trace's own account of them."""
     one, manifest = session(rank, size, folder, data, settings)
     watching = watch_collectives(one._recorder)
-    me = one.rank(hold(Path(data), manifest.point, rank))
+    me = one.rank(load_data(Path(data), manifest.point, rank))
     loop.train(me)
     with torch.inference_mode():
         dist.all_reduce(torch.ones(3))

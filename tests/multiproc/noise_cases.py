@@ -13,7 +13,7 @@ from torch.nn import functional
 from paceline.training import loop
 from paceline.training.batches import share
 from paceline.training.rank import Rank
-from paceline.training.reading import hold
+from paceline.training.reading import load_data
 from paceline.training.resume import resume
 from paceline.training.session import weights_sha256
 
@@ -29,7 +29,7 @@ def noise(
     import cases
 
     one, manifest = cases.session(rank, size, folder, data, settings)
-    me = one.rank(hold(Path(data), manifest.point, rank))
+    me = one.rank(load_data(Path(data), manifest.point, rank))
     resumed = resume(me)
     seen, exact, true, rates, losses = [], [], [], [], []
 

@@ -11,7 +11,7 @@ import torch.distributed as dist
 from paceline.training import loop
 from paceline.training.models.transfer import Transfer
 from paceline.training.parallel.strategy import Synchronous
-from paceline.training.reading import hold
+from paceline.training.reading import load_data
 
 
 def frozen_base(rank: int, size: int, *, folder: str, data: str, settings: dict[str, Any]) -> dict:
@@ -19,7 +19,7 @@ def frozen_base(rank: int, size: int, *, folder: str, data: str, settings: dict[
     import cases
 
     one, manifest = cases.session(rank, size, folder, data, settings)
-    me = one.rank(hold(Path(data), manifest.point, rank))
+    me = one.rank(load_data(Path(data), manifest.point, rank))
     assert isinstance(me.network.model, Transfer) and isinstance(me.optim.strategy, Synchronous)
     before = {name: tensor.clone() for name, tensor in me.network.model.base.state_dict().items()}
     head = me.network.model.head[0].weight.detach().clone()

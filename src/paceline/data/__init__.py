@@ -1,1 +1,1 @@
-"""Getting, checking and caching data sets: files in, mapped arrays out. No torch."""
+"""Fetching, checking and caching data sets: files in, mapped arrays out. No torch."""

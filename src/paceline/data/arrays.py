@@ -1,9 +1,9 @@
-"""A decoded data set in memory: brought to one form, checked, measured and hashed.
+"""A decoded data set in memory: normalised, checked, measured and hashed.
 
-    images   N, H, W, C   uint8, or float32 where the file holds floats
+    images   N, H, W, C   uint8, or float32 if the file has floats
     labels   N            int64, 0 .. classes - 1
 
-Hashes are of the decoded bytes, so it does not matter which archive they came out of.
+Hashes are of the decoded bytes, independent of the archive format.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from paceline.errors import DataError
 
 PARTS = ("train-images", "train-labels", "test-images", "test-labels")
 TEST_SHARE = 6
-"""One sample in this many is held out where a file brings no test set: MNIST's own proportion."""
+"""One sample in this many is held out if a file has no test set: the proportion of MNIST."""
 HELD_OUT_SEED = 20_240_601
 _CHUNK_BYTES = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FourArrays:
-    """The arrays that every data set has."""
+class SplitArrays:
+    """Images and labels of the training and test set."""
 
     train_images: np.ndarray
     train_labels: np.ndarray
@@ -34,32 +34,32 @@ class FourArrays:
     test_labels: np.ndarray
 
     def parts(self) -> dict[str, np.ndarray]:
-        """The arrays under the names of their files."""
+        """The arrays by the names of their files."""
         return dict(zip(PARTS, (self.train_images, self.train_labels, self.test_images, self.test_labels), strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrays(FourArrays):
-    """Four arrays and where they came from."""
+class Arrays(SplitArrays):
+    """A decoded data set and its source."""
 
     source: str
-    """Where they came from, in words."""
+    """Description of the source."""
     classes: int | None = None
-    """None where the labels alone say it."""
+    """None if it follows from the labels."""
     note: str | None = None
-    """What was done to the data that its owner should know."""
+    """Changes to the data that the user should know."""
     class_names: tuple[str, ...] | None = None
-    """In the order of their labels; None where they have none."""
+    """In the order of their labels; None if unknown."""
     validation: int = 0
-    """How many of the training samples, the first ones, are a validation set that the data brought along."""
+    """Number of training samples, the first ones, that are a validation set of the data set."""
     mixed: bool = False
-    """Whether classes lie mixed, so that any stretch of samples has the balance of all."""
+    """Whether classes are interleaved: any range of samples has the class balance of all."""
     made: Path | None = None
-    """A folder of the cache in which the images lie already, as files that are named after their parts."""
+    """A folder of the cache that already has the images, in files named after their parts."""
 
     @classmethod
     def of(cls, four: Sequence[np.ndarray], *, source: str) -> Arrays:
-        """Training images, training labels, test images, test labels, in this order."""
+        """From training images, training labels, test images, test labels, in this order."""
         train_images, train_labels, test_images, test_labels = four
         return cls(
             train_images=train_images,
@@ -73,15 +73,15 @@ class Arrays(FourArrays):
 def order(count: int, seed: int) -> np.ndarray:
     """A permutation of `count` indices, int64.
 
-    Sorts the raw words of PCG64, whose stream NumPy promises to keep; `Generator.permutation` may
-    change with a version, and with it every split ever published.
+    Sorts the raw words of PCG64, whose stream NumPy guarantees; `Generator.permutation` may change with a version, and
+    with it all published splits.
     """
     words = np.random.PCG64(seed).random_raw(count)
     return np.argsort(words, kind="stable").astype(np.int64, copy=False)
 
 
 def with_test_set(images: np.ndarray, labels: np.ndarray, *, where: str, source: str) -> Arrays:
-    """One set divided in two: a sixth is held out as the test set, always the same samples."""
+    """One set divided in two: a fixed sixth of the samples is the test set."""
     _refuse_lengths(images, labels, where)
     num_test = max(1, len(images) // TEST_SHARE)
     shuffled = order(len(images), HELD_OUT_SEED)
@@ -96,8 +96,8 @@ def with_test_set(images: np.ndarray, labels: np.ndarray, *, where: str, source:
     )
 
 
-def tidy(arrays: Arrays, where: str) -> Arrays:
-    """The same data in the one form that is cached; what cannot be brought to it is refused."""
+def normalised(arrays: Arrays, where: str) -> Arrays:
+    """The data in the format of the cache; DataError if that is not possible."""
     notes = [arrays.note] if arrays.note else []
     images, labels = [], []
     for part, pixels, answers in (
@@ -132,7 +132,7 @@ def sha256(array: np.ndarray) -> str:
 
 
 def digest(parts: dict[str, np.ndarray], facts: str = "") -> str:
-    """SHA-256 over the four arrays with their types and shapes, and over what else belongs to them."""
+    """SHA-256 over the four arrays with their types and shapes, and over `facts`."""
     lines = (
         f"{name} {array.dtype.name} {'x'.join(map(str, array.shape))} {sha256(array)}\n"
         for name, array in sorted(parts.items())
@@ -141,10 +141,9 @@ def digest(parts: dict[str, np.ndarray], facts: str = "") -> str:
 
 
 def channel_statistics(images: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation of each channel; uint8 is first scaled to 0..1, a zero
-    deviation becomes 1.
+    """Mean and standard deviation of each channel; uint8 is scaled to 0..1 first, a zero deviation becomes 1.
 
-    Bytes are summed as whole numbers, so that the result has the same bits on every machine.
+    Bytes are summed as integers: the result is bitwise equal on every machine.
     """
     per_chunk = max(1, _CHUNK_BYTES // max(1, images[0].nbytes))
     chunks = [slice(start, start + per_chunk) for start in range(0, len(images), per_chunk)]
@@ -167,7 +166,7 @@ def _byte_statistics(planes: Sequence[np.ndarray]) -> tuple[float, float]:
     counts = np.zeros(256, dtype=np.int64)
     for plane in planes:
         counts += np.bincount(plane.reshape(-1), minlength=256)
-    # Python's whole numbers from here on: the products below pass 64 bits.
+    # Python integers: the products below exceed 64 bits.
     levels = list(enumerate(counts.tolist()))
     size = sum(n for _, n in levels)
     total = sum(level * n for level, n in levels)
@@ -177,9 +176,9 @@ def _byte_statistics(planes: Sequence[np.ndarray]) -> tuple[float, float]:
 
 def _refuse_lengths(images: np.ndarray, labels: np.ndarray, where: str) -> None:
     if images.ndim < 1 or labels.ndim < 1 or len(images) != len(labels):
-        held = f"{_count(images)} images and {_count(labels)} labels"
+        counts = f"{_count(images)} images and {_count(labels)} labels"
         raise DataError(
-            f"{where} has {held}.", right="Each image needs one label.", next="Write the file again with as many."
+            f"{where} has {counts}.", right="Each image needs one label.", next="Write the file again with as many."
         )
     if not len(images):
         raise DataError(f"{where} is empty.", right="At least one image is needed.", next="Write the file again.")

@@ -1,4 +1,4 @@
-"""Values out of files that may lie: a declared size is believed only where the file can hold it."""
+"""Reads values from untrusted files: a declared size is accepted only if the file can contain it."""
 
 from __future__ import annotations
 
@@ -11,39 +11,41 @@ from paceline.errors import DataError
 from paceline.units import bytes_text
 
 DEFLATE_RATIO = 1032
-"""The most bytes that one byte of deflate, in gzip or zip, can stand for."""
+"""Maximum compression ratio of deflate, in gzip or zip."""
 FETCH_AGAIN = "Fetch or write the file again."
 _PIECE_BYTES = 1 << 22
-_BEYOND_ANY = 1 << 100
-"""A header of a few bytes can declare a number that no float can show."""
+_DISPLAY_LIMIT = 1 << 100
+"""A header can declare a number beyond the range of floats."""
 
 
 class Stream(Protocol):
-    """What is asked of a file, plain or inside an archive."""
+    """Interface of a file, plain or inside an archive."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 def limit_bytes() -> int:
-    """The largest array that is decoded: half of the memory, 16 GiB at most."""
+    """Size of the largest array that is decoded: half of the memory, at most 16 GiB."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min(16 << 30, memory // 2)
 
 
-def declared_bytes(dtype: np.dtype, sizes: tuple[int, ...], where: str, held_bytes: int) -> int:
-    """Bytes of the values that a header declares, refused before anything is allocated for them
-    where its file cannot hold them or this machine should not take them."""
+def declared_bytes(dtype: np.dtype, sizes: tuple[int, ...], where: str, file_bytes: int) -> int:
+    """Bytes of the values that a header declares.
+
+    Refused before any allocation if the file cannot contain them or they exceed `limit_bytes`.
+    """
     if any(size < 0 for size in sizes):
         raise DataError(f"{where} declares the sizes {sizes}.", right="No size can be negative.", next=FETCH_AGAIN)
-    # Python's whole numbers: a product that would wrap around in 64 bits does not here.
+    # Python integers do not overflow.
     declared = dtype.itemsize
     for size in sizes:
         declared *= size
-    declared = min(declared, _BEYOND_ANY)
-    if declared > held_bytes:
+    declared = min(declared, _DISPLAY_LIMIT)
+    if declared > file_bytes:
         raise DataError(
             f"{where} is damaged: it declares {bytes_text(declared)} of values and cannot hold more than "
-            f"{bytes_text(held_bytes)}.",
+            f"{bytes_text(file_bytes)}.",
             right="The sizes in its header must fit the file.",
             next=FETCH_AGAIN,
         )
@@ -57,8 +59,10 @@ def declared_bytes(dtype: np.dtype, sizes: tuple[int, ...], where: str, held_byt
 
 
 def read_values(stream: Stream, declared: int, where: str) -> np.ndarray:
-    """The `declared` bytes that are the rest of a stream, as uint8. Reading to the end is also
-    what makes gzip and zip compare their checksums."""
+    """The `declared` bytes that are the rest of a stream, as uint8.
+
+    Reading to the end also makes gzip and zip check their checksums.
+    """
     values = np.empty(declared, dtype=np.uint8)
     view = values.data
     filled = 0

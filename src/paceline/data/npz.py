@@ -91,16 +91,16 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> np.nd
             f"{where} is compressed in a way that NumPy does not use.", right="Use deflate.", next=FETCH_AGAIN
         )
     ratio = DEFLATE_RATIO if info.compress_type == zipfile.ZIP_DEFLATED else 1
-    held = min(info.file_size, min(info.compress_size, path.stat().st_size) * ratio)
+    file_bytes = min(info.file_size, min(info.compress_size, path.stat().st_size) * ratio)
     with archive.open(info) as stream:
         sizes, by_column, dtype = _header(stream, where)
-        values = read_values(stream, declared_bytes(dtype, sizes, where, held), where).view(dtype)
+        values = read_values(stream, declared_bytes(dtype, sizes, where, file_bytes), where).view(dtype)
     return values.reshape(sizes, order="F" if by_column else "C")
 
 
 def _header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], bool, np.dtype]:
     try:
-        # NumPy warns of headers that Python 2 wrote, and reads them.
+        # NumPy warns about headers of Python 2, and reads them.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             version = npy.read_magic(stream)

@@ -1,9 +1,9 @@
-"""One image file as pixels: decoded, upright, in three colours, cut to a square of a given side.
+"""One image file as pixels: decoded, upright, in RGB, cropped and resized to a square.
 
-    file ─▶ format told by its contents, never by its name ─▶ first frame ─▶ RGB ─▶ largest centre square ─▶ side × side
+    file ─▶ format from its contents, not its name ─▶ first frame ─▶ RGB ─▶ largest centre square ─▶ side × side
 
-Whatever is hidden behind transparency becomes white; 16 bits a colour become 8. Formats whose decoders run other
-programs, as EPS does, are not taken. The size that a file declares is looked at before anything is decoded.
+Transparent pixels become white; 16 bits per colour become 8. Formats whose decoders run other programs, such as EPS,
+are not supported. The declared size is checked before decoding.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ EXTENSIONS = frozenset(
     (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pnm")
 )
 MAX_PIXELS = 64_000_000
-"""A photo of the largest cameras; four bytes each of them while it is decoded."""
+"""A photo of the largest cameras; four bytes per pixel during decoding."""
 _STARTS = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*")
 _ORIENTATION = 0x0112
-# The values of that tag and what sets the image upright, by the names that Pillow has for it.
+# Values of that tag, and the transposition of Pillow that sets the image upright.
 _UPRIGHT = {
     2: "FLIP_LEFT_RIGHT",
     3: "ROTATE_180",
@@ -42,7 +42,7 @@ _UPRIGHT = {
     7: "TRANSVERSE",
     8: "ROTATE_90",
 }
-# What Pillow raises on damaged files: there is no common base, and each format has its own ways.
+# Exceptions of Pillow for damaged files, which have no common base.
 _DECODING_ERRORS = (
     OSError,
     ValueError,
@@ -63,11 +63,11 @@ _DECODING_ERRORS = (
 
 
 class Damaged(Exception):
-    """Why a file gives no image, in a few words."""
+    """Reason why a file has no image."""
 
 
 def pillow() -> Any:
-    """Pillow's Image module; a sentence where it is not installed."""
+    """Pillow's Image module; DataError if it is not installed."""
     try:
         from PIL import Image
     except ImportError as error:
@@ -80,17 +80,19 @@ def pillow() -> Any:
 
 
 @contextmanager
-def quietly() -> Iterator[None]:
-    """Silences what Pillow warns of in files that it decodes nevertheless. For the whole process, so it is to be
-    entered before threads start and left after they ended."""
+def without_warnings() -> Iterator[None]:
+    """Context that silences warnings of Pillow about files that it decodes.
+
+    It affects the whole process: enter it before threads start and leave it after they have ended.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="PIL")
         warnings.filterwarnings("ignore", category=pillow().DecompressionBombWarning)
         yield
 
 
-def begins_like_an_image(path: str | Path) -> bool:
-    """Whether a file's first bytes are those of an image; False where it cannot be read."""
+def has_image_signature(path: str | Path) -> bool:
+    """Whether the first bytes of a file are those of an image; False if it cannot be read."""
     try:
         with open(path, "rb") as file:
             start = file.read(16)
@@ -100,13 +102,13 @@ def begins_like_an_image(path: str | Path) -> bool:
 
 
 def pixels(path: str | Path, side: int) -> np.ndarray:
-    """The image in a file, side × side × 3 bytes; Damaged where there is none."""
+    """The image in a file, side × side × 3 bytes; raises Damaged without one."""
     image_module = pillow()
     try:
         _refuse_file(path)
         with open(path, "rb") as file, image_module.open(file, formats=FORMATS) as image:
             _refuse_size(image)
-            # A JPEG can be decoded at half its size, or less, at a fraction of the time: to twice what is kept.
+            # A JPEG can be decoded at a reduced size in less time: at twice the final size.
             image.draft(None, (2 * side, 2 * side))
             square = _square(_upright(image, image_module), side, image_module)
             return np.asarray(_in_colour(square, image_module))
@@ -122,7 +124,7 @@ def pixels(path: str | Path, side: int) -> np.ndarray:
 
 
 def _refuse_file(path: str | Path) -> None:
-    """What is no plain file is not opened: a pipe would be waited for without end."""
+    """Refuse other than plain files: opening a pipe could block."""
     try:
         found = os.stat(path)
     except FileNotFoundError as error:
@@ -142,18 +144,18 @@ def _refuse_size(image: Image.Image) -> None:
 
 
 def _upright(image: Image.Image, image_module: Any) -> Image.Image:
-    """The image as its camera was held."""
-    # First: reading what stands beside the pixels may load them, too, and would then hide that they are damaged.
+    """The image, rotated as its EXIF orientation says."""
+    # First: reading EXIF may load the pixels and hide damage.
     image.load()
     try:
         turn = _UPRIGHT.get(image.getexif().get(_ORIENTATION, 1))
-    except (*_DECODING_ERRORS, image_module.DecompressionBombError):  # what a camera wrote beside it is no part of it
+    except (*_DECODING_ERRORS, image_module.DecompressionBombError):  # damaged EXIF is ignored
         turn = None
     return image if turn is None else image.transpose(image_module.Transpose[turn])
 
 
 def _square(image: Image.Image, side: int, image_module: Any) -> Image.Image:
-    """The largest centre square, resized; cut and resized in one go, so that a strip cannot grow on the way."""
+    """The largest centre square, cropped and resized in one operation."""
     image = _resizable(image)
     width, height = image.size
     short = min(width, height)
@@ -162,13 +164,13 @@ def _square(image: Image.Image, side: int, image_module: Any) -> Image.Image:
 
 
 def _resizable(image: Image.Image) -> Image.Image:
-    """The image in a mode whose values can be averaged: palettes and single bits cannot."""
+    """The image in a mode whose values can be averaged: not palettes or single bits."""
     if image.mode in ("I", "I;16", "I;16L", "I;16B", "I;16N"):
         return _from_16_bits(image)
     if image.mode in ("RGB", "RGBa", "L"):
         return image if "transparency" not in image.info else image.convert("RGBA").convert("RGBa")
     if image.has_transparency_data:
-        # Colours that cannot be seen must not bleed into those that can: they are averaged by their opacity.
+        # Premultiplied alpha: transparent colours must not affect visible ones.
         return image.convert("RGBA").convert("RGBa")
     if image.mode == "F":
         raise Damaged("has floating-point pixels, whose range is not known")

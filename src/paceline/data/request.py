@@ -1,12 +1,12 @@
-"""What a study asks for in `[data]`, as a request: where the data are, how they are decoded, and a key.
+"""`[data]` of a study as a request: path, decoding function, and key.
 
     mnist, cifar10, digits       a name of the catalog
-    flowers, fruits, caltech256  a name too: an image folder or an archive below `sources/` in the cache
+    flowers, fruits, caltech256  a name of an image folder or archive below `sources/` in the cache
     arrays.npz  npz:FILE         NumPy arrays
     folder      idx:FOLDER       the usual four IDX files
     folder      images:FOLDER    an image folder, or an archive of one
 
-The key changes whenever the answer could: it holds the sizes and times of all files, and the settings that matter.
+The key contains the sizes and times of all files and all relevant settings: it changes if the data could.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline import catalog
-from paceline.data.arrays import Arrays, tidy
-from paceline.data.decoding import decoded
+from paceline.data.arrays import Arrays, normalised
+from paceline.data.decoding import decoded_folder
 from paceline.data.folders import ImageFolder, fingerprint, has_folders, image_folder
 from paceline.data.idx import idx_files, read_idx_folder
-from paceline.data.named_folders import NamedFolder, fetch, own_files
+from paceline.data.named_folders import NamedFolder, fetch, local_files
 from paceline.data.npz import read_npz
 from paceline.data.unpacking import is_archive, unpacked
 from paceline.errors import DataError
 from paceline.records.settings import DataSettings
 
 DEFAULT_SIDE = 64
-"""Pixels of the images of a folder that has no name of its own: small enough to be trained on without a GPU."""
-# Part of every key: raised when decoding changes, so that no old cache answers.
+"""Height and width of images of a user folder: small enough for training without a GPU."""
+# Part of every key: increased when decoding changes, which invalidates old caches.
 _DECODER = 1
 _IMAGES_DECODER = 1
 _OWN = "an .npz file, a folder of IDX files, or a folder of images"
@@ -40,17 +40,17 @@ _OWN = "an .npz file, a folder of IDX files, or a folder of images"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is asked for, under a key that changes whenever the answer could."""
+    """A data set, with a key that changes if the data could."""
 
     name: str
     key: str
     decode: Callable[[], Arrays]
     fetch: Callable[[], None] | None = None
-    """Brings the files from which it is decoded, where they are not here yet; they are then part of another key."""
+    """Fetches missing files; the request then has another key."""
 
 
 def request(settings: DataSettings, base: Path, cache: Path, say: Callable[[str], None]) -> Request:
-    """The request that settings make. Relative paths start at `base`."""
+    """The request of settings. Relative paths start at `base`."""
     name = settings.dataset
     entry = catalog.dataset(name)
     if not entry.made and (settings.shape, settings.classes, settings.samples) != (None, None, None):
@@ -76,15 +76,15 @@ def request(settings: DataSettings, base: Path, cache: Path, say: Callable[[str]
 def _named_request(settings: DataSettings, cache: Path, say: Callable[[str], None]) -> Request:
     name, sources = settings.dataset, cache / "sources"
     named: NamedFolder = catalog.load("dataset", name)
-    path = own_files(name, sources)
+    path = local_files(name, sources)
     if path is None:
         bring = functools.partial(fetch, named, sources / name, say)
-        return Request(name=name, key=json.dumps([_IMAGES_DECODER, name]), decode=_never, fetch=bring)
+        return Request(name=name, key=json.dumps([_IMAGES_DECODER, name]), decode=_not_fetched, fetch=bring)
     return _images_request(name, path, settings, named.side, cache, say)
 
 
 def _path_request(settings: DataSettings, base: Path, cache: Path, say: Callable[[str], None]) -> Request:
-    """A request for the user's own files."""
+    """Request for files of the user."""
     form, _, rest = settings.dataset.partition(":")
     path = Path(rest if form in catalog.DATA_FORMS else settings.dataset).expanduser()
     path = path if path.is_absolute() else base / path
@@ -96,7 +96,7 @@ def _path_request(settings: DataSettings, base: Path, cache: Path, say: Callable
         return _array_request(settings, path, path.resolve().name, read_idx_folder, list(found.values()))
     if folder or (os.path.isfile(path) and is_archive(path)):
         return _images_request(path.resolve().name, path, settings, DEFAULT_SIDE, cache, say)
-    raise _nothing(settings.dataset, path)
+    raise _unknown_dataset(settings.dataset, path)
 
 
 def _array_request(
@@ -107,7 +107,7 @@ def _array_request(
     return Request(
         name=name,
         key=json.dumps([_DECODER, str(path.absolute()), stats]),
-        decode=lambda: tidy(read(path), str(path)),
+        decode=lambda: normalised(read(path), str(path)),
     )
 
 
@@ -116,7 +116,7 @@ def _images_request(
 ) -> Request:
     side = settings.image_size or side
     decode = functools.partial(
-        decoded,
+        decoded_folder,
         name=name,
         side=side,
         test=settings.test,
@@ -142,12 +142,12 @@ def _from_archive(
         return decode(image_folder(folder, path))
 
 
-def _never() -> Arrays:
-    raise AssertionError("it has to be fetched first, which makes another request of it")
+def _not_fetched() -> Arrays:
+    raise AssertionError("it has to be fetched first, which gives another request")
 
 
 def _refuse_image_settings(settings: DataSettings) -> None:
-    """Settings that say how image files are decoded mean nothing for arrays."""
+    """Refuse settings of image decoding for arrays."""
     usual = DataSettings()
     given = [key for key in ("image_size", "test", "damaged") if getattr(settings, key) != getattr(usual, key)]
     if given:
@@ -158,7 +158,7 @@ def _refuse_image_settings(settings: DataSettings) -> None:
         )
 
 
-def _nothing(name: str, path: Path) -> DataError:
+def _unknown_dataset(name: str, path: Path) -> DataError:
     if os.path.isfile(path):
         return DataError(
             f"{path} is neither an .npz file nor a folder of IDX files or images.",

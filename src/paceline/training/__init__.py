@@ -1,1 +1,1 @@
-"""What one rank does. `worker.py` is the entry of every rank, under every launcher."""
+"""Code of one rank. `worker.py` is the entry point of every rank, under every launcher."""

@@ -1,15 +1,14 @@
-"""Which samples make up which step, and this rank's share of them as a tensor.
+"""Which samples belong to which step, and this rank's share of them as a tensor.
 
-The samples of a step follow from seed, epoch and step alone, never from the number of ranks:
+The samples of a step follow from seed, epoch and step, never from the number of ranks:
 
     order(epoch)  =  permutation of all training samples, seeded by (seed, epoch)
     step i        =  order[i·B : (i+1)·B]           B = batch_global; the last step may be shorter
-    index r of N  =  the r-th of N contiguous shares of that, as equal as can be, larger ones first
+    index r of N  =  the r-th of N contiguous shares of the step; sizes differ by at most one, larger ones first
 
-The index is that of a rank along the data axis of the layout: ranks that differ along other axes alone take the same
-share. So every sample is used exactly once an epoch, and any number of ranks sees the same steps. How a sample is
-augmented follows from seed, epoch and its index. The data set stays mapped: a batch gathers its own bytes and
-nothing else.
+The index is that of a rank along the data axis of the layout: ranks that differ only along other axes use equal
+samples. Every sample is used exactly once an epoch, and the steps are equal for any number of ranks. Augmentation
+follows from seed, epoch and sample index. The data set stays memory-mapped: a batch reads only its own samples.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from paceline.training.draws import sample_keys
 
 
 def share(count: int, index: int, size: int) -> tuple[int, int]:
-    """Start and end of part `index` of `size` parts of `count` things."""
+    """Start and end of part `index` of `size` parts of `count` items."""
     base, extra = divmod(count, size)
     start = index * base + min(index, extra)
     return start, start + base + (index < extra)
@@ -36,26 +35,26 @@ class Batch:
     """This rank's share of one step."""
 
     inputs: torch.Tensor
-    """N×C×H×W floats; a single sample of weight zero where this rank's share is empty."""
+    """N×C×H×W floats; a single sample of weight zero if the share is empty."""
     labels: torch.Tensor
     samples: int
-    """How many of them count."""
+    """Samples that count."""
     samples_global: int
     """Samples of this step over all ranks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The order of samples in one epoch."""
+    """Order of samples in one epoch."""
 
     samples: torch.Tensor
     """Their indices."""
     epoch: int
-    """From 0 on: how a sample is augmented follows from it."""
+    """From 0; also seeds the augmentation."""
 
 
 class Samples:
-    """Images and labels of one set, mapped, with the scaling that makes them inputs."""
+    """Mapped images and labels of one set, with the scaling to inputs."""
 
     def __init__(
         self,
@@ -69,9 +68,9 @@ class Samples:
     ) -> None:
         self._images = torch.from_numpy(images)
         self.labels = torch.from_numpy(labels)
-        # uint8 has to be divided by 255 before the mean is taken off: one multiply and one add do both.
+        # uint8 is divided by 255 before the mean is subtracted: one multiply and one add.
         self.unit = unit = 255.0 if images.dtype == np.uint8 else 1.0
-        """What a value of 1 in `mean` and `std` is in the images."""
+        """Pixel value that corresponds to 1 in `mean` and `std`."""
         self._scale = torch.tensor([1.0 / (unit * s) for s in std], dtype=dtype, device=device)
         self._shift = torch.tensor([-m / s for m, s in zip(mean, std, strict=True)], dtype=dtype, device=device)
         self.device = device
@@ -88,7 +87,7 @@ class Samples:
     def gather(
         self, indices: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor] | None = None
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Inputs (N×C×H×W, channels last in memory) and labels at `indices`; images changed before they are inputs."""
+        """Inputs (N×C×H×W, channels last in memory) and labels at `indices`; `change` augments the images."""
         images = self._images.index_select(0, indices)
         images = (images if change is None else change(images)).to(self.device)
         inputs = images.to(self._dtype).mul_(self._scale).add_(self._shift)
@@ -97,7 +96,7 @@ class Samples:
 
 
 class Batches:
-    """The training batches of one rank."""
+    """Training batches of one rank."""
 
     def __init__(
         self,
@@ -121,7 +120,7 @@ class Batches:
         self.steps_per_epoch = -(-self.num_samples // batch_global)
 
     def order(self, epoch: int) -> Order:
-        """The order of all samples in an epoch, the same on every rank."""
+        """Order of all samples in an epoch, equal on every rank."""
         generator = np.random.default_rng((self._seed, epoch))
         return Order(torch.from_numpy(generator.permutation(self._indices)), epoch)
 
@@ -133,19 +132,19 @@ class Batches:
         """This rank's share of step `number` of an epoch."""
         first, last = number * self._batch_global, self.samples_until(number + 1)
         start, end = share(last - first, self._index, self._size)
-        # An empty share still has to pass the network, so that DDP's hooks fire: with weight zero.
+        # An empty share still needs a forward pass with weight zero: DDP's hooks have to run.
         chosen = order.samples[first + start : first + end] if end > start else order.samples[first : first + 1]
-        change = _change(self._augmentation, self._seed, order.epoch, chosen)
+        change = _augment(self._augmentation, self._seed, order.epoch, chosen)
         inputs, labels = self._samples.gather(chosen, change)
         return Batch(inputs, labels, end - start, last - first)
 
 
 class ShareBatches:
-    """The training batches of a rank that holds only its own share of the samples.
+    """Training batches of a rank that has loaded only its share of the samples.
 
-    Samples stay where they are, so each rank shuffles its own, and a step takes the same fraction of every
-    share: rank r has used count[r] · u / N of its samples, rounded down, when u of all N are due. A step is
-    then up to a few samples smaller or larger than the global batch, and every sample is still used once an epoch.
+    Each rank shuffles its own samples, and a step uses the same fraction of every share: when u of all N samples are
+    due, rank r has used count[r] · u / N of its own, rounded down. A step may differ from the global batch by a few
+    samples; every sample is still used once an epoch.
     """
 
     def __init__(
@@ -168,7 +167,7 @@ class ShareBatches:
         self.steps_per_epoch = -(-self.num_samples // batch_global)
 
     def order(self, epoch: int) -> Order:
-        """The order of this rank's own samples in an epoch."""
+        """Order of this rank's samples in an epoch."""
         generator = np.random.default_rng((self._seed, epoch, self._index))
         return Order(torch.from_numpy(generator.permutation(self._counts[self._index])), epoch)
 
@@ -181,9 +180,9 @@ class ShareBatches:
         own = self._counts[self._index]
         start, end = self._own_until(number, own), self._own_until(number + 1, own)
         chosen = order.samples[start:end] if end > start else order.samples[:1]
-        # Counted over all ranks, so that no two samples are changed alike.
+        # Counted over all ranks: every sample has its own augmentation.
         numbers = chosen + sum(self._counts[: self._index])
-        change = _change(self._augmentation, self._seed, order.epoch, numbers)
+        change = _augment(self._augmentation, self._seed, order.epoch, numbers)
         inputs, labels = self._samples.gather(chosen, change)
         return Batch(inputs, labels, end - start, self.samples_until(number + 1) - self.samples_until(number))
 
@@ -191,10 +190,10 @@ class ShareBatches:
         return count * min(steps * self._batch_global, self.num_samples) // self.num_samples
 
 
-def _change(
+def _augment(
     augmentation: Augmentation | None, seed: int, epoch: int, numbers: torch.Tensor
 ) -> Callable[[torch.Tensor], torch.Tensor] | None:
-    """What is done to the images of these samples in this epoch; None where nothing is."""
+    """Augmentation of these samples in this epoch; None without augmentation."""
     if augmentation is None:
         return None
     keys = sample_keys(seed, epoch, numbers)

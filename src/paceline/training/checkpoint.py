@@ -1,14 +1,14 @@
-"""Checkpoints: pickle-free, atomic, and complete or not there at all.
+"""Checkpoints: pickle-free, atomic, and complete or absent.
 
     checkpoints/step-000500/
         tensors.safetensors   model.<name>, average.<name>, optimizer.<parameter>.<slot>, progress
-        state.json            step, epochs so far, where and with what it was written
-        complete              SHA-256 of the two: written last
+        state.json            step, finished epochs, host and versions
+        complete              SHA-256 of both: written last
 
-Rank 0 writes for all: the whole network, which a strategy gathers where its ranks hold shards of it, and the sums of
-the unfinished epoch for each index along the data axis. The folder is filled under another
-name, synced, and renamed: a kill at any moment leaves the previous checkpoint untouched. Random
-numbers follow from seed, data index and step (see `loop.py`), so no generator's state is needed.
+Rank 0 writes the whole network, which the strategy gathers from shards, and the sums of the unfinished epoch for each
+index along the data axis. The folder is written under a temporary name, synced, and renamed: a kill at any moment
+leaves the previous checkpoint intact. Random numbers follow from seed, data index and step (see `loop.py`), so no
+generator state is stored.
 """
 
 from __future__ import annotations
@@ -31,49 +31,49 @@ from paceline.errors import StorageError
 from paceline.records.run import CachedFeatures, Epoch, NoiseEpoch, PhaseEnd
 from paceline.storage import codec
 
-KEEP = 2
-"""How many checkpoints stay: the newest, and the one before it should the disk lie."""
+MAX_CHECKPOINTS = 2
+"""The newest, and the one before it in case the disk fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """Where a run stands, beside its weights."""
+class CheckpointState:
+    """State of a run without its tensors."""
 
     SCHEMA = "paceline.checkpoint/1"
 
     point_id: str
     seed: int
     layout: dict[str, int]
-    """The size of each axis of the mesh of ranks that wrote it."""
+    """Size of each axis of the layout that wrote it."""
     step: int
     epochs: tuple[Epoch, ...]
-    """Those that are finished."""
+    """Finished epochs."""
     epoch_elapsed_s: float
-    """Time spent so far in the epoch that is not."""
+    """Time spent in the unfinished epoch."""
     host: str
     versions: dict[str, str]
     phase: str = "train"
-    """The one that it was written in: the optimizer's state is that phase's."""
+    """Phase of the optimizer state."""
     phases: tuple[PhaseEnd, ...] = ()
-    """Those before it."""
+    """Phases before it."""
     noise: tuple[NoiseEpoch, ...] = ()
-    """Of the finished epochs, where it was measured."""
+    """Of the finished epochs, if measured."""
     features: CachedFeatures | None = None
-    """Those that the first phase was trained on: a run that resumes in the second does not make them again."""
+    """Of the first phase: a run that resumes in the second does not compute them again."""
 
 
-def write_checkpoint(folder: Path, standing: Standing, tensors: Mapping[str, torch.Tensor]) -> Path:
-    """Write a checkpoint; when this returns it is on the disk and will be found."""
+def write_checkpoint(folder: Path, standing: CheckpointState, tensors: Mapping[str, torch.Tensor]) -> Path:
+    """Path of the checkpoint, which is on the disk when this returns."""
     final = folder / f"step-{standing.step:06d}"
     partial = folder / f".step-{standing.step:06d}.partial"
     try:
         codec.make_folder(folder)
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
-        # Copies: weights that are tied share memory, which the format refuses.
+        # Copies: tied weights share memory, which the format refuses.
         copies = {n: t.detach().clone(memory_format=torch.contiguous_format).cpu() for n, t in tensors.items()}
         data = save(copies)
-        state = json.dumps({"schema": Standing.SCHEMA, **codec.plain(standing)}).encode()
+        state = json.dumps({"schema": CheckpointState.SCHEMA, **codec.plain(standing)}).encode()
         _write_synced(partial / "tensors.safetensors", data)
         _write_synced(partial / "state.json", state)
         sums = {"tensors.safetensors": _sha256(data), "state.json": _sha256(state)}
@@ -85,33 +85,33 @@ def write_checkpoint(folder: Path, standing: Standing, tensors: Mapping[str, tor
         codec.sync_folder(folder)
     except OSError as error:
         raise codec.storage_error(final, error) from error
-    for old in checkpoint_folders(folder)[KEEP:]:
+    for old in checkpoint_folders(folder)[MAX_CHECKPOINTS:]:
         shutil.rmtree(old, ignore_errors=True)
     return final
 
 
 def checkpoint_folders(folder: Path) -> list[Path]:
-    """All checkpoints, the newest first."""
+    """All checkpoints, newest first."""
     found = [path for path in folder.glob("step-*") if re.fullmatch(r"step-\d+", path.name)]
     return sorted(found, key=lambda path: int(path.name.removeprefix("step-")), reverse=True)
 
 
-def read_checkpoint(path: Path) -> tuple[Standing, dict[str, torch.Tensor]]:
-    """A checkpoint whose sums agree; StorageError for any other."""
+def read_checkpoint(path: Path) -> tuple[CheckpointState, dict[str, torch.Tensor]]:
+    """State and tensors of a valid checkpoint; StorageError for any other."""
     try:
         sums = json.loads((path / "complete").read_bytes())
         for name in ("tensors.safetensors", "state.json"):
             if _sha256((path / name).read_bytes()) != sums[name]:
-                raise StorageError(f"{path / name} is damaged: its SHA-256 is not the one it was written with.")
-        return codec.read_record(path / "state.json", Standing), load_file(path / "tensors.safetensors")
+                raise StorageError(f"{path / name} is damaged: its SHA-256 differs from the stored one.")
+        return codec.read_record(path / "state.json", CheckpointState), load_file(path / "tensors.safetensors")
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-        raise StorageError(f"{path} is not a whole checkpoint: {error}.") from error
+        raise StorageError(f"{path} is not a complete checkpoint: {error}.") from error
 
 
 def newest_checkpoint(
     folder: Path, point_id: str, seed: int, layout: Mapping[str, int]
-) -> tuple[Path, Standing, dict[str, torch.Tensor]] | None:
-    """The newest whole checkpoint of this very run, or None. Damaged ones are passed over."""
+) -> tuple[Path, CheckpointState, dict[str, torch.Tensor]] | None:
+    """Newest valid checkpoint of this run, or None. Damaged ones are skipped."""
     for path in checkpoint_folders(folder):
         try:
             standing, tensors = read_checkpoint(path)
@@ -133,7 +133,7 @@ def state_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[st
 
 
 def restore(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Put saved tensors back where they were, in the memory layout that the model has here."""
+    """Copy saved tensors into model and optimizer, in their memory format."""
     fused = bool(optimizer.defaults.get("fused"))
     with torch.no_grad():
         for name, tensor in model.state_dict().items():
@@ -145,7 +145,7 @@ def restore(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping
                     if saved.shape == parameter.shape and saved.dim() > 0:
                         place = torch.empty_like(parameter, dtype=saved.dtype)
                     else:
-                        # A fused optimizer counts its steps where its parameters are, any other on the CPU.
+                        # A fused optimizer counts steps on the device of its parameters, any other on the CPU.
                         place = torch.empty_like(saved, device=parameter.device if fused else "cpu")
                     place.copy_(saved)
                     optimizer.state[parameter][key.removeprefix(prefix)] = place

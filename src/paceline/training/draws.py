@@ -1,11 +1,11 @@
-"""Random numbers that follow from what they are drawn for, and from nothing else.
+"""Counter-based random numbers: each follows from its key only.
 
     key      =  mix(mix(mix(seed + γ) + epoch + γ) + index)   one for every sample of every epoch
     draw k   =  mix(key + (k + 1) · γ), its upper 53 bits as a fraction of 1
 
 `mix` is the finaliser of SplitMix64 (Steele, Lea, Flood 2014) and γ its increment, so the draws of a key are
-the first numbers of a SplitMix64 that is seeded with it. There is no generator whose state moves: which rank draws,
-in which order, and whether a run was resumed make no difference. Arithmetic is modulo 2⁶⁴, which int64 is, too.
+the first numbers of a SplitMix64 with that seed. There is no generator state: the result does not depend on the rank,
+the order of draws or a resume. Arithmetic is modulo 2⁶⁴, like int64.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def uniform(keys: torch.Tensor, count: int) -> torch.Tensor:
 
 
 def _mixed(value: torch.Tensor) -> torch.Tensor:
-    """A one-to-one mapping of int64 that leaves no trace of order or nearness."""
+    """Bijective hash of int64."""
     value = (value ^ _shifted(value, 30)) * _FIRST
     value = (value ^ _shifted(value, 27)) * _SECOND
     return value ^ _shifted(value, 31)
 
 
 def _shifted(value: torch.Tensor, bits: int) -> torch.Tensor:
-    """Shifted right with zeros coming in, where int64 would repeat its sign."""
+    """Logical shift to the right; `>>` on int64 would repeat the sign."""
     return (value >> bits) & ((1 << (64 - bits)) - 1)

@@ -1,7 +1,7 @@
-"""Loss and accuracy on a set, sharded over ranks and exact for any size of it.
+"""Loss and accuracy on a set, sharded over ranks and exact for any number of samples.
 
-Each index along the data axis takes a contiguous share; sums and counts are added up along that axis, so no sample is
-counted twice and none is left out.
+Each index along the data axis evaluates a contiguous share. Sums and counts are added along that axis, so every sample
+is counted exactly once.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from paceline.training.models.preprocessing import Preparation
 from paceline.training.optim.average import Average
 from paceline.training.parallel.strategy import Peers
 
-# Of the images that a network sees at once: enough that its weights are read once for many, few enough for a core's
-# cache. ResNet50 tests 1.6 times as many images of 32×32 a second in batches of 256 as of 32, EfficientNet-Lite0 at
+# Pixels per forward pass: many images per read of the weights, but few enough for a core's cache.
+# ResNet50 tests 1.6 times as many images of 32×32 a second in batches of 256 as of 32, EfficientNet-Lite0 at
 # 112×112 1.5 times as many in batches of 32 as of 256.
 _PIXELS = 256 * 32 * 32
-# A rank has to be heard of meanwhile, and memory is finite.
-_FEWEST, _MOST = 32, 256
+# Bounded for heartbeats and memory.
+_MIN_BATCH, _MAX_BATCH = 32, 256
 
 
-def at_once(model: nn.Module, samples: Samples) -> int:
-    """How many images a model computes soonest where nothing is learned from them."""
+def evaluation_batch(model: nn.Module, samples: Samples) -> int:
+    """Number of images per forward pass with the highest throughput without gradients."""
     if len(samples.shape) != 3:
-        return _MOST  # features, which are few
+        return _MAX_BATCH  # features are small
     preparation = getattr(getattr(model, "preprocessing", None), "preparation", None)
     if getattr(model, "wants_pixels", False) and not isinstance(preparation, Preparation):
-        return _FEWEST  # it may make any size of them
+        return _MIN_BATCH  # it may resize images to any size
     size = preparation.size if isinstance(preparation, Preparation) else None
     seen = size * size if size else math.prod(samples.shape[:2])
-    return min(max(_FEWEST, _PIXELS // seen), _MOST)
+    return min(max(_MIN_BATCH, _PIXELS // seen), _MAX_BATCH)
 
 
 def evaluate(
@@ -51,7 +51,7 @@ def evaluate(
     size: int,
     average: Average | None = None,
 ) -> tuple[float, float]:
-    """Mean loss and accuracy over `indices`, the same on every rank; of the averaged weights where there are any."""
+    """Mean loss and accuracy over `indices`, equal on every rank; of the averaged weights, if there are any."""
     start, end = share(len(indices), index, size)
     chosen = torch.from_numpy(indices[start:end])
     training = model.training
@@ -60,8 +60,8 @@ def evaluate(
     sums = torch.zeros(2, dtype=torch.float64, device=device)
     with recorder.span("evaluate"), average.in_place() if average else nullcontext():
         with torch.inference_mode():
-            # An empty share splits into one empty part, which many a model cannot take.
-            for part in chosen.split(at_once(model, samples)) if len(chosen) else ():
+            # An empty share splits into one empty part, which many models do not accept.
+            for part in chosen.split(evaluation_batch(model, samples)) if len(chosen) else ():
                 inputs, labels = samples.gather(part)
                 scores = model(inputs)
                 loss = functional.cross_entropy(scores, labels, reduction="sum")

@@ -1,14 +1,13 @@
-"""What a frozen base makes of every image, computed once and reused: `train.cached_features` of a study file.
+"""Features of a frozen base, computed once and reused: `train.cached_features` of a study file.
 
     CACHE/features-5d2ab0c19f3e7746/     train.npy test.npy features.json  one row per image, mapped by every rank
 
-Every index along the data axis computes its share and writes it into its place of the same files. They are filled in
-a folder of another name, which gets its own when all ranks are done: it is there whole or not at all, and what a
-killed run leaves behind is never used. The folder's name is a digest of all that the features depend on: the data,
-which of it is used, the model with its options and its preprocessing, its weights, the precision, and the versions
-that computed them.
+Every index along the data axis computes its share and writes it to the same files, in a folder with a temporary name.
+The folder is renamed when all ranks are done: incomplete files of a killed run are never used. The name is a digest of
+everything the features depend on: data and selected samples, model with options and preprocessing, weights, precision,
+versions.
 
-Rows of images that nobody uses are left out of the files, which are sparse: they stay zero and take no space.
+Rows of unused images stay zero; the files are sparse, so these rows take no space.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from paceline.records.run import CachedFeatures
 from paceline.records.study import Point
 from paceline.storage.codec import make_folder, read_record, storage_error, sync_folder, write_record
 from paceline.training.batches import Samples, share
-from paceline.training.evaluate import at_once
+from paceline.training.evaluate import evaluation_batch
 from paceline.training.models.weights import tensors_sha256
 from paceline.training.parallel.strategy import Peers
 
@@ -46,22 +45,22 @@ _TOKEN_BYTES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureFiles:
-    """`features.json`: written last, and what the arrays beside it are."""
+    """`features.json`: written last, describes the arrays in its folder."""
 
     SCHEMA = "paceline.features/1"
 
     key: str
-    """SHA-256 of all that they depend on."""
+    """SHA-256 of everything they depend on."""
     size: int
-    """Numbers for each image."""
+    """Numbers per image."""
     dtype: str
     rows: dict[str, int]
     """Of each array."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Which features, of what."""
+class FeatureRequest:
+    """Features of which model, on which data."""
 
     model: nn.Module
     """Frozen, with `features(inputs)`."""
@@ -74,10 +73,10 @@ class Wanted:
 
     @property
     def key(self) -> str:
-        """SHA-256 of all that the features depend on."""
+        """SHA-256 of everything the features depend on."""
         settings = self.point
         used = {name: hashlib.sha256(indices.astype("<i8").tobytes()) for name, (_, indices) in self.sources.items()}
-        said = {
+        depends_on = {
             "data": self.digest,
             "used": {name: digest.hexdigest() for name, digest in used.items()},
             "model": [settings.model.name.replace("\\", "/").rsplit("/", 1)[-1], settings.model_digest],
@@ -88,11 +87,11 @@ class Wanted:
             "device": next(self.model.parameters()).device.type,
             "versions": {name: version for name, version in versions().items() if name in ("paceline", "torch")},
         }
-        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()
 
 
 class FeatureSamples(Samples):
-    """Features and labels of one set, mapped: inputs as they are."""
+    """Features and labels of one set, mapped; inputs are the features unchanged."""
 
     def __init__(self, features: np.ndarray, images: Samples) -> None:
         self._images = torch.from_numpy(features)
@@ -101,24 +100,24 @@ class FeatureSamples(Samples):
 
     def gather(self, indices: torch.Tensor, change: object = None) -> tuple[torch.Tensor, torch.Tensor]:
         """Features (N×F) and labels at `indices`."""
-        assert change is None, "features are of images as they are"
+        assert change is None, "features are of images without augmentation"
         inputs = self._images.index_select(0, indices).to(self.device)
         return inputs, self.labels.index_select(0, indices).to(self.device)
 
 
-def ready(
-    wanted: Wanted, recorder: Recorder, everyone: Peers, rank: int
+def cached_features(
+    wanted: FeatureRequest, recorder: Recorder, everyone: Peers, rank: int
 ) -> tuple[dict[str, FeatureSamples], CachedFeatures]:
-    """The features, out of the cache or computed by all ranks together; and how they came to be."""
+    """Features from the cache, or computed by all ranks together; and a record of it."""
     started_at_ns = recorder.clock_ns()
     with recorder.span("load", "features"):
         device = next(wanted.model.parameters()).device
-        key = _told(wanted.key, everyone, device)
+        key = _from_rank_0(wanted.key, everyone, device)
         folder = wanted.cache / f"features-{key[:16]}"
-        # Rank 0 looks for all: whether to compute them must not be answered differently by two ranks.
-        found = _told("1" if rank == 0 and _sound(folder, key) else "0", everyone, device) == "1"
+        # Rank 0 decides for all: ranks must agree on whether to compute.
+        found = _from_rank_0("1" if rank == 0 and _is_intact(folder, key) else "0", everyone, device) == "1"
         if not found:
-            _make(wanted, folder, key, recorder, everyone, rank)
+            _compute(wanted, folder, key, recorder, everyone, rank)
         files, arrays = _opened(folder, key)
         everyone.barrier()
     made = {name: FeatureSamples(arrays[name], images) for name, (images, _) in wanted.sources.items()}
@@ -130,20 +129,20 @@ def ready(
     )
 
 
-def _make(wanted: Wanted, folder: Path, key: str, recorder: Recorder, everyone: Peers, rank: int) -> None:
-    """Fill the folder, each rank its rows, and put it into its place."""
+def _compute(wanted: FeatureRequest, folder: Path, key: str, recorder: Recorder, everyone: Peers, rank: int) -> None:
+    """Compute the features, each rank its rows, and move the folder to its final name."""
     layout = wanted.point.layout
-    token = _told(secrets.token_hex(_TOKEN_BYTES), everyone, next(wanted.model.parameters()).device)
+    token = _from_rank_0(secrets.token_hex(_TOKEN_BYTES), everyone, next(wanted.model.parameters()).device)
     making = folder.with_name(f".making-{folder.name}-{token}")
-    with _storage_told(folder):
+    with _storage_errors(folder):
         try:
-            files = _begun(making, wanted, key, first=rank == 0)
+            files = _created_files(making, wanted, key, first=rank == 0)
             everyone.barrier()
             for name, (images, indices) in wanted.sources.items():
                 start, end = share(len(indices), layout.index(rank, DATA), wanted.point.data_size)
                 own = indices[start:end]
                 _write_rows(making / f"{name}.npy", wanted.model, images, own, recorder)
-            everyone.barrier()  # every rank's rows are on the disk
+            everyone.barrier()  # all rows are on the disk
             if rank == 0:
                 write_record(making / "features.json", files)
                 _move_into_place(making, folder, key)
@@ -153,8 +152,8 @@ def _make(wanted: Wanted, folder: Path, key: str, recorder: Recorder, everyone: 
                 shutil.rmtree(making, ignore_errors=True)
 
 
-def _begun(making: Path, wanted: Wanted, key: str, *, first: bool) -> FeatureFiles:
-    """What the files will be; the first rank makes them, empty."""
+def _created_files(making: Path, wanted: FeatureRequest, key: str, *, first: bool) -> FeatureFiles:
+    """Description of the files; the first rank creates them, empty."""
     images, indices = next(iter(wanted.sources.values()))
     sample = _features(wanted.model, images, torch.from_numpy(indices[:1]))
     files = FeatureFiles(
@@ -172,11 +171,11 @@ def _begun(making: Path, wanted: Wanted, key: str, *, first: bool) -> FeatureFil
 
 
 def _write_rows(path: Path, model: nn.Module, images: Samples, indices: np.ndarray, recorder: Recorder) -> None:
-    """Compute rows and write them where they belong, each with a write of its own: hosts may share the file."""
+    """Compute rows and write each with its own call: hosts may share the file."""
     mapped = np.lib.format.open_memmap(path, mode="r")
     start, row_bytes = mapped.offset, mapped.strides[0]
     with path.open("r+b", buffering=0) as file:
-        for part in torch.from_numpy(indices).split(at_once(model, images)) if len(indices) else ():
+        for part in torch.from_numpy(indices).split(evaluation_batch(model, images)) if len(indices) else ():
             rows = _features(model, images, part).numpy()
             for index, row in zip(part.tolist(), rows, strict=True):
                 _write_all(file.fileno(), row.tobytes(), start + index * row_bytes)
@@ -207,16 +206,16 @@ def _opened(folder: Path, key: str) -> tuple[FeatureFiles, dict[str, np.ndarray]
         reason = getattr(error, "what", str(error)).rstrip(".")
         raise DataError(
             f"The features in {folder} cannot be used: {reason}.",
-            right="All ranks map the features that they have computed together, under the same path on every host.",
-            next="Put PACELINE_CACHE on a file system that all hosts share, or leave train.cached_features out.",
+            right="All ranks map the same files, under the same path on every host.",
+            next="Put PACELINE_CACHE on a shared file system, or remove train.cached_features.",
         ) from error
 
 
 def _mapped(folder: Path, key: str) -> tuple[FeatureFiles, dict[str, np.ndarray]]:
-    """The arrays of a whole folder; ValueError where they are not what they should be."""
+    """Arrays of a complete folder; ValueError if they are not as described."""
     files = read_record(folder / "features.json", FeatureFiles)
     if files.key != key:
-        raise ValueError("it is of other features")
+        raise ValueError("it has the key of other features")
     arrays = {}
     for name, rows in files.rows.items():
         path = folder / f"{name}.npy"
@@ -229,7 +228,7 @@ def _mapped(folder: Path, key: str) -> tuple[FeatureFiles, dict[str, np.ndarray]
     return files, arrays
 
 
-def _sound(folder: Path, key: str) -> bool:
+def _is_intact(folder: Path, key: str) -> bool:
     try:
         _mapped(folder, key)
     except (StorageError, OSError, ValueError):
@@ -238,33 +237,33 @@ def _sound(folder: Path, key: str) -> bool:
 
 
 def _move_into_place(making: Path, folder: Path, key: str) -> None:
-    """Rename. Where another run was faster its features are kept; what is damaged is moved out of the way."""
+    """Rename; a valid folder of a faster run is used instead, and a damaged one is moved away."""
     try:
         os.rename(making, folder)
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
             raise
-        if _sound(folder, key):
+        if _is_intact(folder, key):
             return
         os.rename(folder, folder.with_name(f".making-damaged-{secrets.token_hex(_TOKEN_BYTES)}"))
         os.rename(making, folder)
     sync_folder(folder.parent)
 
 
-def _told(text: str, everyone: Peers, device: torch.device) -> str:
-    """Rank 0's text, on every rank; all have one of the same length."""
+def _from_rank_0(text: str, everyone: Peers, device: torch.device) -> str:
+    """The text of rank 0, on every rank; all texts have equal length."""
     message = torch.tensor(list(text.encode()), dtype=torch.uint8, device=device)
-    everyone.tell(message)
+    everyone.broadcast(message)
     return bytes(message.tolist()).decode()
 
 
 def _base_tensors(model: nn.Module) -> dict[str, torch.Tensor]:
-    """All parameters and buffers but those of the head, which is trained on what the others make."""
+    """All parameters and buffers except those of the head, which is trained on the features."""
     return {name: tensor for name, tensor in model.state_dict().items() if not name.startswith("head.")}
 
 
 @contextmanager
-def _storage_told(folder: Path) -> Iterator[None]:
+def _storage_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -1,17 +1,17 @@
-"""Gradient noise, seen while ranks train: how much of a step's gradient is chance.
+"""Gradient noise, measured during training: how much of a step's gradient is random.
 
-A step's gradient is the mean over its B samples; each of its parts (a rank's share, or what a rank computes at a time)
-has a mean gradient of its own. If one sample's gradient varies by tr(Σ) around the true one, G, then
+A step's gradient is the mean over its B samples. Each of its parts (a rank's share, or a micro-batch) has its own mean
+gradient. If the gradient of one sample has the variance tr(Σ) around the true gradient G, then
 
     |mean gradient|²                                              is on average   |G|² + tr(Σ) / B
     Σ over parts of (samples of the part / B) · |its gradient|²   is on average   |G|² + tr(Σ) · parts / B
 
-for shares of any size, so that a measured step gives both without another pass (McCandlish et al., 2018, appendix A):
+for parts of any size. A measured step gives both without another pass (McCandlish et al., 2018, appendix A):
 
     tr(Σ) = (second - first) · B / (parts - 1)          |G|² = first - tr(Σ) / B
 
-Local gradients are seen by hooks on the parameters, in the midst of backward and before any strategy adds them up.
-What ranks saw stays with them until an epoch ends or a checkpoint is written, and is then gathered in one message.
+Hooks on the parameters see local gradients during backward, before a strategy sums them. Ranks keep their results
+until an epoch ends or a checkpoint is written, and then gather them in one message.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from paceline.training.batches import Batch
 from paceline.training.parallel.strategy import Peers
 
 _COLUMNS = 5
-"""Numbers of a measured step: step, samples, parts, the weighted sum over parts, the square of the mean gradient."""
+"""Step, samples, parts, weighted sum over parts, square of the mean gradient."""
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """One step as all ranks together saw it."""
+class NoiseSample:
+    """One measured step, over all ranks."""
 
     step: int
     samples: int
-    """B: those of all ranks."""
+    """B: of all ranks."""
     parts: int
     """Parts that had samples."""
     local: float
@@ -49,26 +49,26 @@ class Measured:
 
     @property
     def variance(self) -> float:
-        """tr(Σ), estimated: never below 0."""
+        """Estimate of tr(Σ): never below 0."""
         return (self.local - self.mean) * self.samples / (self.parts - 1)
 
     @property
     def signal(self) -> float:
-        """|G|², estimated: below 0 at times, where noise is all there is."""
+        """Estimate of |G|²: may be below 0 if noise dominates."""
         return self.mean - self.variance / self.samples
 
 
 class GradientNoise:
-    """What this rank has seen of every so many steps, and what all ranks have."""
+    """Measures every so many steps: local sums of this rank, and results of all ranks."""
 
     def __init__(self, *, every: int, parts: int, batch: int) -> None:
-        """`parts` of a step over all ranks, `batch` its samples where it is not the last of an epoch."""
-        self._every = every if parts > 1 else 0  # a single part cannot be told from the mean
+        """`parts` of a step over all ranks, `batch` samples of a full step."""
+        self._every = every if parts > 1 else 0  # a single part equals the mean
         self._least = batch / 2
         self._own = torch.zeros(2, dtype=torch.float64)
         self._pending: list[torch.Tensor] = []
-        self.rows: list[Measured] = []
-        """Of this epoch, and the last one before it."""
+        self.rows: list[NoiseSample] = []
+        """Steps of this epoch, and the last step before it."""
 
     @property
     def on(self) -> bool:
@@ -76,12 +76,12 @@ class GradientNoise:
         return self._every > 0
 
     def due(self, step: int, samples_global: int) -> bool:
-        """Whether a step is measured. What is left for an epoch's last one may be so little that it would drown all."""
+        """Whether a step is measured. A short last step of an epoch is not: its noise would dominate the mean."""
         return self.on and step % self._every == 0 and samples_global >= self._least
 
     @contextmanager
     def watching(self, model: nn.Module, step: int, part: Batch, loss_factor: float) -> Iterator[None]:
-        """Look at the gradients of one backward pass, which is over a part of the step's samples."""
+        """Context that measures the gradients of one backward pass, over a part of the samples of a step."""
         if not self.due(step, part.samples_global):
             yield
             return
@@ -94,12 +94,12 @@ class GradientNoise:
             for hook in hooks:
                 hook.remove()
         if part.samples:
-            # The loss was divided by the samples of all ranks: undone for the part's mean, but for its weight.
+            # The loss was divided by the samples of all ranks: rescaled to the part's mean, times its weight.
             squared = _squared(norms) * (part.samples_global / part.samples / loss_factor**2)
             self._own = self._own.to(squared.device) + torch.stack((torch.ones_like(squared), squared))
 
     def exchanged(self, model: nn.Module, step: int, samples_global: int) -> None:
-        """Look at the mean gradient, which is in place now; no message and no wait for a device."""
+        """Measure the mean gradient after the exchange, without a message or device sync."""
         if not self.due(step, samples_global):
             return
         mean = _squared([torch.linalg.vector_norm(p.grad) for p in model.parameters() if p.grad is not None])
@@ -107,16 +107,16 @@ class GradientNoise:
         self._pending.append(torch.cat((about, self._own.to(mean.device), mean.unsqueeze(0))))
         self._own = torch.zeros(2, dtype=torch.float64)
 
-    def gather(self, peers: Peers) -> list[Measured]:
-        """Bring together what ranks have seen since the last time, the same steps on all of them; these steps."""
+    def gather(self, peers: Peers) -> list[NoiseSample]:
+        """Newly measured steps, gathered from all ranks. A collective call."""
         if not self._pending:
             return []
         seen = peers.gather(torch.stack(self._pending)).cpu()
         self._pending.clear()
-        # In the order of ranks, whatever came in one message: a resumed run repeats the bits.
+        # Summed in the order of ranks: a resumed run is bitwise equal.
         parts, local = seen[:, :, 2].sum(0).tolist(), sum(seen[1:, :, 3].unbind(), start=seen[0, :, 3]).tolist()
         new = [
-            Measured(int(row[0]), int(row[1]), int(num_parts), squared, row[4])
+            NoiseSample(int(row[0]), int(row[1]), int(num_parts), squared, row[4])
             for row, num_parts, squared in zip(seen[0].tolist(), parts, local, strict=True)
             if num_parts > 1
         ]
@@ -124,39 +124,39 @@ class GradientNoise:
         return new
 
     def end_epoch(self, epoch: int, first_step: int, peers: Peers) -> NoiseEpoch | None:
-        """The epoch that began with `first_step` and has just ended; None where none of its steps was measured."""
+        """Noise of the epoch that began with `first_step`; None if none of its steps was measured."""
         self.gather(peers)
         done = noise_epoch(epoch, first_step, self.rows)
         self.rows = self.rows[-1:]
         return done
 
     def state(self) -> torch.Tensor:
-        """What a checkpoint has to keep, once it is gathered."""
+        """Tensor for a checkpoint, after `gather`."""
         assert not self._pending
         rows = [[row.step, row.samples, row.parts, row.local, row.mean] for row in self.rows]
         return torch.tensor(rows, dtype=torch.float64).reshape(-1, _COLUMNS)
 
     def restore(self, state: torch.Tensor) -> None:
         self._pending.clear()
-        self.rows = [Measured(int(r[0]), int(r[1]), int(r[2]), r[3], r[4]) for r in state.tolist()]
+        self.rows = [NoiseSample(int(r[0]), int(r[1]), int(r[2]), r[3], r[4]) for r in state.tolist()]
 
 
-def noise_of(point: Point, steps_per_epoch: int, *, every_step: bool) -> GradientNoise:
-    """The gradient noise as a point asks for it: of so many steps, or of every one where the learning rate needs it."""
+def gradient_noise(point: Point, steps_per_epoch: int, *, every_step: bool) -> GradientNoise:
+    """Gradient noise as configured: every so many steps, or every step if the learning rate needs it."""
     return GradientNoise(
         every=1 if every_step else point.train.noise_every,
         parts=point.data_size * point.train.accumulate,
-        # The only step of an epoch is as large as any.
+        # An epoch of one step has only full steps.
         batch=point.batch_global if steps_per_epoch > 1 else 1,
     )
 
 
-def noise_epoch(epoch: int, first_step: int, rows: Sequence[Measured]) -> NoiseEpoch | None:
-    """Means over the measured steps from `first_step` on, and how far single steps are from them.
+def noise_epoch(epoch: int, first_step: int, rows: Sequence[NoiseSample]) -> NoiseEpoch | None:
+    """Means over the measured steps from `first_step` on, and variances of single steps.
 
-    From one measured step to the next, training moves little and chance is drawn anew: half the mean square of such
-    differences is the variance of one step, whatever the drift over the epoch (von Neumann, 1941). `rows` may begin
-    with the last step of the epoch before, for one difference more.
+    Between two measured steps, training moves little and the noise is drawn anew: half the mean square of the
+    differences is the variance of one step, independent of the drift over the epoch (von Neumann, 1941). `rows` may
+    begin with the last step of the epoch before, for one more difference.
     """
     own = [row for row in rows if row.step >= first_step]
     if not own:
@@ -188,5 +188,5 @@ def _note(norms: list[torch.Tensor], index: int) -> Callable[[torch.Tensor], Non
 
 
 def _squared(norms: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The square of a gradient out of the norms of its tensors."""
+    """Square of the gradient norm, from the norms of its tensors."""
     return torch.stack([norm.double() for norm in norms]).square().sum()

@@ -1,7 +1,7 @@
-"""A rank that only meets the others and exchanges a few numbers: python -m paceline.training.hello RUN_DIR
+"""A rank that only connects and sums a few arrays: python -m paceline.training.hello RUN_DIR
 
-Started in the worker's place, it proves that a launcher brings ranks to life that find each other: `paceline doctor
---site NAME` does so. It joins as a training rank does, sums arrays of a few sizes over all ranks, and checks the sums.
+`paceline doctor --site NAME` starts it in place of the worker, to check that a launcher starts ranks that find each
+other. It joins as a training rank does, sums arrays of a few sizes over all ranks, and checks the sums.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-import traceback
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,9 +16,9 @@ from typing import Any
 
 import psutil
 
-# Nothing heavy before the rank is tied and pinned: see worker.py.
+# No heavy imports before the rank is pinned: see worker.py.
 from paceline import host
-from paceline.errors import PacelineError, RunError
+from paceline.errors import RunError
 from paceline.guard import end_with_launcher, pin
 from paceline.identity import Identity, this_rank, versions
 from paceline.records.run import Manifest, RankReport
@@ -27,34 +26,34 @@ from paceline.storage.codec import read_record, write_record
 from paceline.storage.folder import RunFolder
 
 SIZES = (4, 64_000, 4_000_000)
-"""Bytes of the arrays that are summed: a message's own cost, and what a small network's gradient takes."""
+"""Bytes of the summed arrays: latency, and the gradient of a small network."""
 _REPEATS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """`ranks/rank-0003.hello`: what a rank met with."""
+    """`ranks/rank-0003.hello`: times that a rank has measured."""
 
     SCHEMA = "paceline.hello/1"
 
     rank: int
     host: str
     started_s: float
-    """From the launch to this process's start, by the clocks of the two hosts: time in a queue is in it."""
+    """From the launch to the start of this process, by the clocks of the two hosts; includes time in the queue."""
     met_s: float
-    """From that start until all ranks had met; loading torch is in it."""
+    """From that start until all ranks were connected; includes loading torch."""
     sizes_bytes: tuple[int, ...]
     exchanges_s: tuple[float, ...]
-    """Of the fastest sum over all ranks, by size."""
+    """Fastest sum over all ranks, for each size."""
 
 
 def hello_file(folder: RunFolder, rank: int) -> Path:
-    """Where a rank says what it met with."""
+    """Path of the times of a rank."""
     return folder.ranks / f"rank-{rank:04d}.hello"
 
 
 def main() -> int:
-    """Say hello; 0 when all sums were right, 1 when it failed and said how."""
+    """Exit code: 0 if all sums were right, 1 if the rank failed (the report has the reason)."""
     identity = this_rank()
     end_with_launcher(identity)
     folder = RunFolder(Path(sys.argv[1]))
@@ -64,8 +63,10 @@ def main() -> int:
     failed: dict[str, Any] = {}
     try:
         write_record(hello_file(folder, identity.rank), _hello(identity, folder, manifest))
-    except Exception as error:  # noqa: BLE001 - whatever ends a rank has to reach the launcher
-        failed = _failure(error)
+    except Exception as error:  # noqa: BLE001 - every failure has to reach the launcher
+        from paceline.training.group import failure_facts
+
+        failed = failure_facts(error)
     write_record(folder.rank_report(identity.rank), _report(identity, manifest, failed))
     return 1 if failed else 0
 
@@ -90,7 +91,7 @@ def _hello(identity: Identity, folder: RunFolder, manifest: Manifest) -> Hello:
 
 
 def _exchange(identity: Identity, num_bytes: int) -> float:
-    """Seconds of the fastest of a few sums over all ranks; RunError where one is wrong."""
+    """Seconds of the fastest of a few sums over all ranks; RunError if one is wrong."""
     import torch
     import torch.distributed as dist
 
@@ -103,26 +104,15 @@ def _exchange(identity: Identity, num_bytes: int) -> float:
         times.append(time.perf_counter() - began)
         if not bool((array == wanted).all()):
             raise RunError(
-                f"{num_bytes} bytes came back wrong from the other ranks: {array[0].item():g} in place of {wanted}.",
-                right="Every rank adds its number plus one.",
+                f"{num_bytes} bytes were summed wrongly over the ranks: {array[0].item():g} instead of {wanted}.",
+                right="Every rank contributes its number plus one.",
             )
     return min(times)
-
-
-def _failure(error: Exception) -> dict[str, Any]:
-    from paceline.training.group import is_peer_failure
-
-    return {
-        "error": str(error) if isinstance(error, PacelineError) else f"{type(error).__name__}: {error}",
-        "error_kind": "peer" if is_peer_failure(error) else "own",
-        "traceback": "".join(traceback.format_exception(error)),
-    }
 
 
 def _report(identity: Identity, manifest: Manifest, failed: dict[str, Any]) -> RankReport:
     return RankReport(
         rank=identity.rank,
-        status="failed" if failed else "done",
         host=identity.host,
         pid=os.getpid(),
         device="cpu",
@@ -132,7 +122,7 @@ def _report(identity: Identity, manifest: Manifest, failed: dict[str, Any]) -> R
         versions=versions(),
         steps=0,
         ended_at_ns=time.monotonic_ns(),
-        **failed,
+        **(failed or {"status": "done"}),
     )
 
 

@@ -1,12 +1,11 @@
-"""Latency and bandwidth between pairs of ranks, measured before the first step by messages that carry nothing.
+"""Latency and bandwidth between pairs of ranks, measured before the first step.
 
-    echo     8 bytes to and fro                        half the median round trip                     ──▶ latency
-    stream   one large message after another           size ÷ median time from arrival to arrival     ──▶ bandwidth
+    echo     8 bytes, there and back                   half the median round trip                     ──▶ latency
+    stream   large messages in sequence                size ÷ median time between arrivals            ──▶ bandwidth
 
-Which pairs: two ranks inside each host, and the first ranks of neighbouring hosts; one pair at a time, so that they
-do not disturb each other. Sizes grow by 4 as long as the time allows. The first message of a stream is not timed: it
-takes what a link lets through faster than its rate for a moment (256 kB and more, in shapers and switches). The rate is
-that of the payload: on Ethernet with frames of 1,500 bytes, headers take 5 % of the line besides.
+Pairs are two ranks of each host, and the first ranks of neighbouring hosts; one pair is measured at a time. Sizes grow
+by 4 as time allows. The first message of a stream is not timed: shapers and switches pass 256 kB and more above their
+rate. Bandwidth is of the payload: on Ethernet with frames of 1,500 bytes, headers take 5 % of the line rate.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ from paceline.records.allocation import Link, ProcessFacts
 from paceline.units import seconds
 
 TARGET_S = 0.5
-"""What all links together may take where they are fast."""
+"""Time for all links, if they are fast."""
 LIMIT_S = 3.0
-"""What they may take where they are slow, about."""
-MOST_OF_A_KIND = 8
-"""Pairs inside hosts, and as many between: on a large cluster the first ones stand for the rest."""
+"""Approximate limit for all links, if they are slow."""
+MAX_PAIRS = 8
+"""Pairs inside hosts, and as many between hosts."""
 ECHO_BYTES = 8
 SMALLEST, BEYOND_BURSTS, LARGEST = 1 << 16, 1 << 20, 1 << 22
-"""Bytes of a stream's messages; those below the second may still be within what a shaper lets through at once."""
+"""Bytes of the messages of a stream; messages below the second value may be part of a burst."""
 _ECHOES, _REPEATS = (5, 50), (3, 10)
-"""Fewest and most."""
+"""Minimum and maximum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,34 +46,31 @@ class Pair:
 
 
 def pairs(ranks: Sequence[ProcessFacts]) -> tuple[Pair, ...]:
-    """Whom to measure between: inside every host with two processes, and from each host to the next."""
+    """Pairs to measure: inside every host with two processes, and from each host to the next."""
     hosts: dict[tuple[str, str, str], list[int]] = {}
-    for given in ranks:
-        hosts.setdefault((given.machine, given.node, given.host), []).append(given.rank)
+    for facts in ranks:
+        hosts.setdefault((facts.machine, facts.node, facts.host), []).append(facts.rank)
     members = list(hosts.values())
     inside = [Pair(own[0], own[1], "inside") for own in members if len(own) > 1]
     between = [Pair(own[0], other[0], "between") for own, other in itertools.pairwise(members)]
-    return (*inside[:MOST_OF_A_KIND], *between[:MOST_OF_A_KIND])
+    return (*inside[:MAX_PAIRS], *between[:MAX_PAIRS])
 
 
-def measured(todo: Sequence[Pair], ranks: Sequence[ProcessFacts], rank: int) -> list[Link]:
-    """The links of which this rank is the source; to be called on every rank with the same pairs.
-
-    Only sources use `ranks`.
-    """
+def measured_links(todo: Sequence[Pair], ranks: Sequence[ProcessFacts], rank: int) -> list[Link]:
+    """Links with this rank as source. A collective call with equal pairs; only sources use `ranks`."""
     found = []
     for pair in todo:
         dist.all_reduce(torch.zeros(1))  # one pair at a time; a barrier would start NCCL where there are GPUs
         if rank == pair.source:
             source, target = ranks[pair.source], ranks[pair.target]
-            found.append(Source(pair.target, TARGET_S / len(todo), LIMIT_S / len(todo)).link(pair, source, target))
+            found.append(LinkSource(pair.target, TARGET_S / len(todo), LIMIT_S / len(todo)).link(pair, source, target))
         elif rank == pair.target:
-            answer(pair.source)
+            serve_link(pair.source)
     return found
 
 
-class Source:
-    """The side of a link that decides what is sent, and when it is enough."""
+class LinkSource:
+    """The side of a link that chooses messages and decides when to stop."""
 
     def __init__(
         self, target: int, target_s: float, limit_s: float, clock: Callable[[], float] = time.monotonic
@@ -86,12 +82,12 @@ class Source:
         self._began = clock()
 
     def link(self, pair: Pair, source: ProcessFacts, target: ProcessFacts) -> Link:
-        """Measure, and let the other side go."""
+        """The measured link; ends the other side."""
         self._echo(3)  # the first message opens the connection
-        latencies = self._echo(_within(_ECHOES, 0.1 * self._target_s / (2 * max(self._echo(3)))))
+        latencies = self._echo(_clamped(_ECHOES, 0.1 * self._target_s / (2 * max(self._echo(3)))))
         sizes, times = self._streams()
         self._ask(0, 0, 0)
-        latency, rate = _middle(latencies), [sizes[-1] / value for value in _middle(times[-1])]
+        latency, rate = _quartiles(latencies), [sizes[-1] / value for value in _quartiles(times[-1])]
         return Link(
             source=pair.source,
             target=pair.target,
@@ -110,7 +106,7 @@ class Source:
         )
 
     def _streams(self) -> tuple[list[int], list[list[float]]]:
-        """Messages of growing size, and the times of each size; of the last, several."""
+        """Message sizes in bytes, and times of each in seconds; several times for the last size."""
         sizes, times = [SMALLEST], [self._stream(SMALLEST, 1)]
         while sizes[-1] < LARGEST:
             larger, expected_s = 4 * sizes[-1], 4 * times[-1][0]
@@ -120,11 +116,11 @@ class Source:
             sizes.append(larger)
             times.append(self._stream(larger, 1))
         spare_s = self._target_s - self._took_s()
-        times[-1] = self._stream(sizes[-1], _within(_REPEATS, spare_s / times[-1][0]))
+        times[-1] = self._stream(sizes[-1], _clamped(_REPEATS, spare_s / times[-1][0]))
         return sizes, times
 
     def _echo(self, count: int) -> list[float]:
-        """Seconds one way, of messages to and fro."""
+        """One-way times of echo messages, in seconds."""
         self._ask(ECHO_BYTES, count, 1)
         message, halves = torch.zeros(ECHO_BYTES, dtype=torch.uint8), []
         for _ in range(count):
@@ -135,7 +131,7 @@ class Source:
         return halves
 
     def _stream(self, size: int, count: int) -> list[float]:
-        """Seconds from one arrival to the next, of messages sent one after another."""
+        """Seconds between arrivals of messages sent in sequence."""
         self._ask(size, count, 0)
         message = torch.zeros(size, dtype=torch.uint8)
         for _ in range(count + 1):
@@ -151,8 +147,8 @@ class Source:
         return self._clock() - self._began
 
 
-def answer(source: int) -> None:
-    """The other side of a link: does what it is asked to, until it is let go."""
+def serve_link(source: int) -> None:
+    """The other side of a link: answers requests until the source ends it."""
     while True:
         request = torch.zeros(3, dtype=torch.int64)
         dist.recv(request, source)
@@ -170,11 +166,11 @@ def answer(source: int) -> None:
             dist.send(torch.tensor(arrivals_ns), source)
 
 
-def _within(bounds: tuple[int, int], wanted: float) -> int:
+def _clamped(bounds: tuple[int, int], wanted: float) -> int:
     return min(max(int(wanted), bounds[0]), bounds[1])
 
 
-def _middle(values: Sequence[float]) -> tuple[float, float, float]:
+def _quartiles(values: Sequence[float]) -> tuple[float, float, float]:
     """First quartile, median, third quartile."""
     if len(values) == 1:
         return values[0], values[0], values[0]

@@ -1,13 +1,17 @@
-"""The training loop of one rank, readable in one sitting.
+"""The training loop of one rank.
 
-    input-wait ─▶ forward ─▶ backward ─▶ exchange ─▶ optimizer          once a step
+    input-wait ─▶ forward ─▶ backward ─▶ exchange ─▶ optimizer          every step
                                                       checkpoint         every so many steps
-    evaluate on validation, one line of curves.csv                       once an epoch
+    evaluate on validation, one line of curves.csv                       every epoch
 
-That is one phase; `course.py` leads from phase to phase.
-Random numbers (dropout) follow from (seed, step, index along the data axis): ranks with the same samples draw the same
-ones, and so does a run that stopped anywhere and goes on. The last step of a phase always leaves a checkpoint where any
-are asked for: the trained model.
+This is one phase; `phase_runner.py` runs the phases. Random numbers (dropout) follow from (seed, step, index along the
+data axis): ranks with equal samples draw equal numbers, and so does a resumed run. If checkpoints are configured, the
+last step of a phase always writes one: the trained model.
+
+With train.accumulate = A a rank computes its share of a step in A micro-batches, in less memory. A micro-batch's loss
+is the sum over its samples, divided by the samples of the whole step: its gradients add up to those of the whole step,
+up to the order of summation. DDP sends nothing before the last backward pass. Batch-norm statistics are of a
+micro-batch.
 """
 
 from __future__ import annotations
@@ -15,26 +19,25 @@ from __future__ import annotations
 import csv
 import io
 import random
-from dataclasses import asdict, fields, replace
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import astuple, fields, replace
 
 import numpy as np
 import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 from paceline import units
 from paceline.records.run import Epoch, NoiseEpoch
 from paceline.storage.codec import write_atomically
-from paceline.training.batches import Batch, Order
-from paceline.training.evaluate import evaluate
-from paceline.training.optim.parts import in_parts, sending_nothing
+from paceline.training.batches import Batch, Order, share
 from paceline.training.rank import Rank
 from paceline.training.resume import save_checkpoint
 
 
 def train(rank: Rank) -> bool:
-    """Train from wherever the rank stands to the end of its phase; False where it was told to leave before that.
-
-    It has then written a checkpoint.
-    """
+    """Whether the phase was trained to its end; False after a termination notice, with a checkpoint written."""
     recorder, phase, per_epoch = rank.recorder, rank.phase, rank.inputs.batches.steps_per_epoch
     device = rank.objective.sums.device
     rank.network.begin_training()
@@ -52,7 +55,7 @@ def train(rank: Rank) -> bool:
             everyone = rank.optim.strategy.everyone
             if rank.notice.agreed(rank.progress.step, everyone, rank=rank.place.rank, device=device):
                 save_checkpoint(rank)
-                everyone.barrier()  # nobody leaves before it is on the disk
+                everyone.barrier()  # no rank exits before it is on the disk
                 return False
             with recorder.span("step"):
                 _step(rank, order, rank.progress.step - first_step)
@@ -62,7 +65,7 @@ def train(rank: Rank) -> bool:
             if rank.progress.step < last_step and _checkpoint_due(rank):
                 save_checkpoint(rank)
         _end_epoch(rank, epoch, last_step - first_step)
-        # After the epoch's line is written: a run that resumes here must not lose it.
+        # After the line of the epoch: a run that resumes here needs it.
         if _checkpoint_due(rank):
             save_checkpoint(rank)
     return True
@@ -75,15 +78,15 @@ def _step(rank: Rank, order: Order, number: int) -> None:
         batch = rank.inputs.batches.take(order, number)
     strategy.before_forward()
     _seed_step(rank)
-    # Before anything is sent: servers are told the rate together with the gradients.
+    # Before the exchange: servers get the rate with the gradients.
     _set_rate(rank)
-    *first, last = in_parts(batch, rank.place.manifest.point.train.accumulate)
-    with sending_nothing(strategy.module, bool(first)):
+    *first, last = micro_batches(batch, rank.place.manifest.point.train.accumulate)
+    with no_sync(strategy.module, bool(first)):
         losses = [_forward_backward(rank, part) for part in first]
     losses.append(_forward_backward(rank, last))
     strategy.exchange()
     with recorder.span("optimizer"):
-        _look_at_noise(rank, batch.samples_global)
+        _measure_noise(rank, batch.samples_global)
         if clip_norm := rank.place.manifest.point.train.clip_norm:
             strategy.clip(clip_norm)
         strategy.update()
@@ -98,17 +101,34 @@ def _step(rank: Rank, order: Order, number: int) -> None:
         rank.on_step(rank.progress.step, torch.stack(losses).sum() / batch.samples_global)
 
 
+def micro_batches(batch: Batch, parts: int) -> list[Batch]:
+    """At most `parts` micro-batches of a batch, each with samples; a batch without samples stays whole."""
+    count = min(parts, batch.samples)
+    if count <= 1:
+        return [batch]
+    bounds = [share(batch.samples, part, count) for part in range(count)]
+    return [
+        Batch(batch.inputs[start:end], batch.labels[start:end], end - start, batch.samples_global)
+        for start, end in bounds
+    ]
+
+
+def no_sync(module: nn.Module, wanted: bool = True) -> AbstractContextManager[None]:
+    """Context in which DDP does not send gradients, if `wanted`; other strategies never send during a pass."""
+    return module.no_sync() if wanted and isinstance(module, DistributedDataParallel) else nullcontext()
+
+
 def _forward_backward(rank: Rank, batch: Batch) -> torch.Tensor:
-    """Add the gradients of a batch, or of a part of one, to what is there; the sum of its losses."""
+    """Sum of the losses of a micro-batch; adds its gradients."""
     optim, network = rank.optim, rank.network
-    if network.attendance:
-        network.attendance.counted = batch.samples > 0
+    if network.participation:
+        network.participation.counted = batch.samples > 0
     with optim.noise.watching(network.learner, rank.progress.step, batch, optim.strategy.loss_factor):
         return optim.strategy.forward_backward(batch, rank.objective)
 
 
-def _look_at_noise(rank: Rank, samples_global: int) -> None:
-    """Note how noisy the gradient is, where that is asked for; AdaScale's rate for this very step follows from it."""
+def _measure_noise(rank: Rank, samples_global: int) -> None:
+    """Measure the gradient noise of this step, if configured; AdaScale's rate for this step follows from it."""
     rank.optim.noise.exchanged(rank.network.learner, rank.progress.step, samples_global)
     if rank.optim.adascale:
         for seen in rank.optim.noise.gather(rank.optim.strategy.peers):  # a message of a few bytes in every step
@@ -118,31 +138,31 @@ def _look_at_noise(rank: Rank, samples_global: int) -> None:
 
 def _set_rate(rank: Rank) -> None:
     steps = rank.optim.adascale.progress if rank.optim.adascale else rank.progress.step - rank.phase.first_step
-    rate = rank.optim.pace.lr(steps) * rank.optim.gain
+    rate = rank.optim.lr_schedule.lr(steps) * rank.optim.gain
     for group in rank.optim.optimizer.param_groups:
         group["lr"] = rate
 
 
 def _await_device(rank: Rank) -> None:
-    """Let queued work end before an epoch's clock is read (device sync, once an epoch; nothing on a CPU)."""
+    """Wait for queued work before an epoch's clock is read (device sync, once an epoch; nothing on a CPU)."""
     if rank.objective.sums.is_cuda:
         torch.cuda.synchronize()
 
 
 def _warm_up_pass(rank: Rank) -> None:
-    """A forward and backward pass whose gradients nobody uses, over as many samples as any other has."""
+    """Forward and backward pass with unused gradients, with the same number of samples as a real step."""
     batches, strategy = rank.inputs.batches, rank.optim.strategy
-    batch, *_ = in_parts(batches.take(batches.order(0), 0), rank.place.manifest.point.train.accumulate)
-    if rank.network.attendance:
-        rank.network.attendance.counted = batch.samples > 0
+    batch, *_ = micro_batches(batches.take(batches.order(0), 0), rank.place.manifest.point.train.accumulate)
+    if rank.network.participation:
+        rank.network.participation.counted = batch.samples > 0
     rank.objective.loss_sum(strategy.module(batch.inputs), batch).backward()
 
 
 def _seed_step(rank: Rank) -> None:
-    """Give each (seed, step, data index) random numbers of its own, in all generators that a model may use."""
+    """Seed all generators that a model may use with (seed, step, data index)."""
     key = (rank.place.manifest.seed, rank.progress.step, rank.place.data_index)
     seed = np.random.SeedSequence(key).generate_state(1)[0].item()
-    # Not torch.manual_seed: where CUDA was never used it notes the call stack each time, a quarter of a millisecond.
+    # Not torch.manual_seed: before CUDA is initialised it records the call stack each time, 0.25 ms.
     torch.default_generator.manual_seed(seed)
     if rank.objective.sums.is_cuda:
         torch.cuda.manual_seed(seed)
@@ -151,7 +171,7 @@ def _seed_step(rank: Rank) -> None:
 
 
 def _end_epoch(rank: Rank, epoch: int, steps: int) -> None:
-    """Evaluate, and note the epoch as a line of `curves.csv`."""
+    """Evaluate, and write a line of `curves.csv`."""
     recorder = rank.recorder
     rank.optim.strategy.settle()
     samples = rank.inputs.batches.samples_until(steps)
@@ -160,16 +180,7 @@ def _end_epoch(rank: Rank, epoch: int, steps: int) -> None:
     evaluating_at_ns = recorder.clock_ns()
     loss, accuracy = None, None
     if len(rank.inputs.validation):
-        loss, accuracy = evaluate(
-            rank.network.learner,
-            rank.inputs.samples,
-            rank.inputs.validation,
-            recorder,
-            rank.optim.strategy.peers,
-            index=rank.place.data_index,
-            size=rank.place.data_size,
-            average=rank.optim.average,
-        )
+        loss, accuracy = rank.evaluate(rank.inputs.samples, rank.inputs.validation)
         rank.network.begin_training()
     done = Epoch(
         epoch=epoch + 1,
@@ -197,7 +208,7 @@ def _end_epoch(rank: Rank, epoch: int, steps: int) -> None:
 
 
 def _end_noise(rank: Rank, epoch: int, first_step: int) -> None:
-    """Note the gradient noise of an epoch, where it was measured."""
+    """Record the gradient noise of an epoch, if it was measured."""
     noise = rank.optim.noise.end_epoch(epoch + 1, first_step, rank.optim.strategy.peers)
     if noise and rank.optim.adascale:
         noise = replace(noise, gain=rank.optim.adascale.gain, progress=rank.optim.adascale.progress)
@@ -206,10 +217,15 @@ def _end_noise(rank: Rank, epoch: int, first_step: int) -> None:
 
 
 def _csv(epochs: tuple[Epoch, ...] | tuple[NoiseEpoch, ...]) -> bytes:
+    return csv_bytes([each.name for each in fields(epochs[0])], [astuple(epoch) for epoch in epochs])
+
+
+def csv_bytes(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+    """A CSV file with one header line."""
     text = io.StringIO()
-    lines = csv.DictWriter(text, [each.name for each in fields(epochs[0])], lineterminator="\n")
-    lines.writeheader()
-    lines.writerows(asdict(epoch) for epoch in epochs)
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(header)
+    lines.writerows(rows)
     return text.getvalue().encode()
 
 

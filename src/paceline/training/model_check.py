@@ -1,11 +1,10 @@
-"""Does the model build and fit the data? Asked once, in a process of its own, before any rank starts.
+"""Does the model build and fit the data? Checked once in a separate process, before any rank starts.
 
     python -m paceline.training.model_check [--timed] MANIFEST...
 
-prints one JSON object: {"ok": true, "models": [{"parameters": ...}, ...]} about all manifests, or
-{"ok": false, "error": ..., "right": ..., "next": ...} about the first that is refused. With --timed
-it says how long a sample of each takes, too. A user's model runs the user's code, so it
-is never imported into the process that runs the study.
+prints one JSON object: {"ok": true, "models": [{"parameters": ...}, ...]} for all manifests, or
+{"ok": false, "error": ..., "right": ..., "next": ...} for the first that is refused. With --timed it adds the time per
+sample. A user's model runs the user's code, so it is never imported into the process that runs the study.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import importlib.util
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +31,23 @@ from paceline.records.run import Manifest
 from paceline.records.study import Point
 from paceline.storage.codec import read_record
 from paceline.training.augment import Augmentation
+from paceline.training.batches import Samples
 from paceline.training.group import choose_device
 from paceline.training.models.build_model import build_model
-from paceline.training.phases import make_ready, unfreeze
-from paceline.training.precision import WEIGHTS, lay_out
-from paceline.training.timing_steps import sample_s
+from paceline.training.optim.build_optimizer import build_optimizer
+from paceline.training.phases import freeze_for_first_phase, unfreeze
+from paceline.training.precision import WEIGHT_DTYPES, move_to_device
+from paceline.training.session import scaling
+
+_WARM_UP, _STEPS = 3, 20
+_MIN_SAMPLES = 2
+"""Per step: the minimum for batch-norm."""
+_MAX_SAMPLES = 1024
+"""Per step: beyond it the time per sample hardly changes."""
+_BUDGET_S = 3.0
 
 
-def checked(manifest: Manifest) -> dict[str, Any]:
+def checked_model(manifest: Manifest) -> dict[str, Any]:
     """Facts about the model, after one forward and backward pass over two samples."""
     point = manifest.point
     dataset = open_dataset(Path(manifest.data_folder)).dataset
@@ -52,15 +61,15 @@ def checked(manifest: Manifest) -> dict[str, Any]:
         model_file=Path(manifest.model_file) if manifest.model_file else None,
     )
     parameters = sum(p.numel() for p in model.parameters())
-    make_ready(model, point)
-    lay_out(model, point.train, torch.device("cpu"))
+    freeze_for_first_phase(model, point)
+    move_to_device(model, point.train, torch.device("cpu"))
     _check_phase(point, model, dataset)
     if point.train.cached_features:
         _check_features(point, model, dataset)
     if point.finetune.epochs:
         unfreeze(model, point.finetune.batchnorm)
         _check_phase(point, model, dataset)
-    # What other hosts have is theirs to say, when the ranks are there.
+    # Ranks on other hosts check their own devices.
     if not catalog.launcher(point.launcher).several_hosts:
         choose_device(point.device, point.ranks - 1)
     _check_mpi(point)
@@ -68,7 +77,7 @@ def checked(manifest: Manifest) -> dict[str, Any]:
 
 
 def _check_phase(point: Point, model: torch.nn.Module, dataset: Dataset) -> None:
-    """A pass with what learns in one phase of the training."""
+    """Check a pass with the trainable parameters of one phase."""
     if not any(p.requires_grad for p in model.parameters()):
         raise ModelError(f"The model {point.model.name!r} has no parameter to train.")
     model.zero_grad(set_to_none=True)
@@ -78,14 +87,14 @@ def _check_phase(point: Point, model: torch.nn.Module, dataset: Dataset) -> None
 
 def _try_pass(point: Point, model: torch.nn.Module, dataset: Dataset) -> None:
     name, (height, width, channels) = point.model.name, dataset.shape
-    inputs = torch.zeros(2, channels, height, width, dtype=WEIGHTS[point.train.precision])
+    inputs = torch.zeros(2, channels, height, width, dtype=WEIGHT_DTYPES[point.train.precision])
     shape_text = "×".join(map(str, dataset.shape))
     try:
         scores = model(inputs)
         if tuple(scores.shape) != (2, dataset.classes):
             raise ModelError(
                 f"The model {name!r} returns {tuple(scores.shape)} for 2 images of {dataset.name}.",
-                right=f"With {dataset.classes} classes it has to return (2, {dataset.classes}).",
+                right=f"With {dataset.classes} classes it must return (2, {dataset.classes}).",
                 next="Correct the size of its last layer.",
             )
         functional.cross_entropy(scores, torch.zeros(2, dtype=torch.int64)).backward()
@@ -94,39 +103,39 @@ def _try_pass(point: Point, model: torch.nn.Module, dataset: Dataset) -> None:
     except Exception as error:
         raise ModelError(
             f"The model {name!r} does not fit {dataset.name}, images of {shape_text}: {error}",
-            right=f"It is given 2×{channels}×{height}×{width} floats and has to return (2, {dataset.classes}).",
+            right=f"It gets 2×{channels}×{height}×{width} floats and must return (2, {dataset.classes}).",
             next="Choose another model (`paceline models`) or correct this one.",
         ) from error
 
 
 @torch.no_grad()
 def _check_features(point: Point, model: torch.nn.Module, dataset: Dataset) -> None:
-    """What stands in for the images has to lead to the same scores."""
+    """Check that head(features(inputs)) gives the scores of the model."""
     name, (height, width, channels) = point.model.name, dataset.shape
-    inputs = torch.rand(2, channels, height, width, dtype=WEIGHTS[point.train.precision])
+    inputs = torch.rand(2, channels, height, width, dtype=WEIGHT_DTYPES[point.train.precision])
     model.eval()
-    features: Any = model.features(inputs)  # pyright: ignore[reportCallIssue]  it has been asked for
+    features: Any = model.features(inputs)  # pyright: ignore[reportCallIssue]  checked before
     if not isinstance(features, torch.Tensor) or features.dim() != 2 or len(features) != 2:
         found = tuple(features.shape) if isinstance(features, torch.Tensor) else type(features).__name__
         raise ModelError(
             f"features() of the model {name!r} returns {found} for 2 images.",
-            right="For train.cached_features it has to return a row of numbers for each.",
-            next="Flatten them, or leave train.cached_features out.",
+            right="For train.cached_features it must return a row of numbers for each.",
+            next="Flatten them, or remove train.cached_features.",
         )
     scores: Any = model.head(features)  # pyright: ignore[reportCallIssue]
-    # Mixed, what lies between the two halves is rounded to three digits in one of the ways and not in the other.
+    # In mixed precision, features are rounded to three digits on one of the two paths.
     rtol, atol = (0.05, 0.05) if point.train.precision == "bfloat16" else (1e-3, 1e-4)
     if not torch.allclose(scores, model(inputs), rtol=rtol, atol=atol):
         raise ModelError(
             f"The model {name!r} does more than head(features(inputs)): their scores differ.",
             right="With train.cached_features its head is trained on features alone.",
-            next="Put all layers into features() and head, or leave train.cached_features out.",
+            next="Put all layers into features() and head, or remove train.cached_features.",
         )
     model.train()
 
 
 def _check_gradients(point: Point, model: torch.nn.Module) -> None:
-    """DDP waits for the gradient of every parameter: one that the loss does not reach would stop it."""
+    """DDP waits for the gradient of every parameter: one without a gradient would stop it."""
     unused = [name for name, p in model.named_parameters() if p.requires_grad and p.grad is None]
     if unused and catalog.strategy(point.strategy).needs_every_gradient and point.ranks > 1:
         raise ModelError(
@@ -137,13 +146,13 @@ def _check_gradients(point: Point, model: torch.nn.Module) -> None:
 
 
 def _check_mpi(point: Point) -> None:
-    """MPI is an extra, and its strategies send from the host's memory."""
+    """mpi4py is an optional dependency, and MPI strategies send from host memory."""
     if not catalog.strategy(point.strategy).needs_mpi or point.ranks == 1:
         return
     if importlib.util.find_spec("mpi4py") is None:
         raise RequestError(
-            f"The strategy {point.strategy} talks through MPI, and mpi4py is not installed.",
-            right="It comes with Paceline's extra `mpi`, and with it an MPI for machines that have none.",
+            f"The strategy {point.strategy} communicates through MPI, and mpi4py is not installed.",
+            right="Paceline's extra `mpi` installs it, with an MPI library for machines without one.",
             next="Install it with `pip install 'paceline[mpi]'`, or use `--set run.strategy=flat`.",
         )
     if point.device == "cuda" or (point.device == "auto" and torch.cuda.is_available()):
@@ -154,12 +163,56 @@ def _check_mpi(point: Point) -> None:
         )
 
 
+def sample_s(manifest: Manifest) -> float:
+    """Seconds per sample on one rank, forward pass to optimizer step, over a few steps.
+
+    For an estimate of the duration of a study. Not included: startup, communication, evaluation, and contention between
+    ranks of a host.
+    """
+    point, mapped = manifest.point, open_dataset(Path(manifest.data_folder))
+    dataset, device, dtype = mapped.dataset, choose_device(point.device, 0), WEIGHT_DTYPES[point.train.precision]
+    model = build_model(
+        point.model.name,
+        point.model.options,
+        shape=dataset.shape,
+        classes=dataset.classes,
+        model_file=Path(manifest.model_file) if manifest.model_file else None,
+    )
+    move_to_device(model, point.train, device)
+    mean, std = scaling(dataset, pixels=getattr(model, "wants_pixels", False))
+    samples = Samples(mapped.train_images, mapped.train_labels, mean=mean, std=std, device=device, dtype=dtype)
+    optimizer = build_optimizer(point.train, model.parameters())
+    batch = max(_MIN_SAMPLES, min(point.batch_global // point.data_size, _MAX_SAMPLES, dataset.train))
+    # Few samples first: a large network would take minutes for a thousand images.
+    for _ in range(_WARM_UP):
+        _step(model, optimizer, samples, _MIN_SAMPLES)
+    started_at = time.perf_counter()
+    _step(model, optimizer, samples, _MIN_SAMPLES)
+    few_s = time.perf_counter() - started_at
+    batch = max(_MIN_SAMPLES, min(batch, int(_BUDGET_S * _MIN_SAMPLES / few_s)))
+    _step(model, optimizer, samples, batch)
+    num_steps, started_at = 0, time.perf_counter()
+    while num_steps < _STEPS and time.perf_counter() - started_at < _BUDGET_S:
+        _step(model, optimizer, samples, batch)
+        num_steps += 1
+    return (time.perf_counter() - started_at) / (num_steps * batch)
+
+
+def _step(model: torch.nn.Module, optimizer: torch.optim.Optimizer, samples: Samples, batch: int) -> None:
+    inputs, labels = samples.gather(torch.arange(batch))
+    loss = functional.cross_entropy(model(inputs), labels.to(torch.int64))
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    loss.item()  # device sync
+
+
 def _answer(manifests: list[Manifest]) -> dict[str, Any]:
-    facts: list[dict[str, Any]] = [{"parameters": checked(manifest)["parameters"]} for manifest in manifests]
+    facts: list[dict[str, Any]] = [{"parameters": checked_model(manifest)["parameters"]} for manifest in manifests]
     if "--timed" in sys.argv:
         timed: dict[str, float] = {}
         for manifest, fact in zip(manifests, facts, strict=True):
-            # Whatever the strategy, one rank computes the same.
+            # Independent of the strategy.
             key = f"{manifest.data_folder} {manifest.point.model} {manifest.point.train.precision}"
             timed[key] = timed[key] if key in timed else sample_s(manifest)
             fact["sample_s"] = timed[key]
@@ -167,7 +220,7 @@ def _answer(manifests: list[Manifest]) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Print what was found, whatever the model itself prints."""
+    """Print the result; output of the model goes to standard error."""
     end_with_launcher(this_rank())
     answer_to = os.fdopen(os.dup(1), "w")
     with contextlib.redirect_stdout(sys.stderr):

@@ -1,12 +1,12 @@
-"""MPI, for whatever talks through it: started when first asked for, ended when the rank is done. No torch.
+"""MPI: initialised when a rank first needs it, finalised when the rank is done. No torch.
 
-    mpiexec of          library that mpi4py has to load      how it comes to know
-    MPICH               libmpi.so.12, the `mpich` wheel's     found first, beside the Python that runs
-    Open MPI            libmpi.so.40                          the keeper says MPI4PY_MPIABI=openmpi
+    mpiexec of          library that mpi4py has to load      how it is found
+    MPICH               libmpi.so.12, the `mpich` wheel's     first in the path of this Python
+    Open MPI            libmpi.so.40                          the rank wrapper sets MPI4PY_MPIABI=openmpi
 
-Left alone, mpi4py starts MPI when it is imported and ends it with the interpreter. A rank that talks through
-gloo should not pay for that, and one that failed must not wait in MPI_Finalize for peers that are gone: so
-both are done here. All calls come from the main thread, which is what MPI is told (FUNNELED): it then takes no locks.
+By default mpi4py initialises MPI on import and finalises it with the interpreter. A rank that communicates through
+gloo should not pay for that, and a failed rank must not wait in MPI_Finalize for peers that have ended. All calls are
+made by the main thread (MPI_THREAD_FUNNELED), so MPI takes no locks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def world(rank: int, size: int) -> Intracomm:
-    """The communicator of all processes of the run, numbered as they are here."""
+    """Communicator of all processes of the run, with the same rank numbers as here."""
     try:
         import mpi4py
 
@@ -48,8 +48,8 @@ def world(rank: int, size: int) -> Intracomm:
     return found
 
 
-def leave() -> None:
-    """End MPI after a good run, so that mpiexec sees a clean end; nothing where it was never started."""
+def finalize() -> None:
+    """Finalise MPI after a successful run, so that mpiexec sees a clean end; no-op if MPI was never initialised."""
     if "mpi4py.MPI" in sys.modules:
         from mpi4py import MPI
 
@@ -57,9 +57,12 @@ def leave() -> None:
             MPI.Finalize()
 
 
-def ended() -> bool:
-    """Whether MPI was started and ended. MPICH tells its mpiexec so only when the process exits in order, and one that
-    is told nothing takes the process for lost and kills the others."""
+def is_finalized() -> bool:
+    """Whether MPI was initialised and finalised.
+
+    MPICH reports this to mpiexec only when the process exits in order. Otherwise mpiexec treats the process as crashed
+    and kills the others.
+    """
     if "mpi4py.MPI" not in sys.modules:
         return False
     from mpi4py import MPI

@@ -1,4 +1,4 @@
-"""What training minimises: cross-entropy summed over samples, and its sums over the epoch so far."""
+"""Training objective: cross-entropy summed over samples, and its sums over the epoch so far."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from paceline.training.batches import Batch
 
 
 class Objective:
-    """The loss of a batch, and this rank's loss sum and number of correct answers in the epoch so far."""
+    """Loss of a batch, and loss sum and correct predictions of this rank in the epoch so far."""
 
     def __init__(self, *, label_smoothing: float, device: torch.device) -> None:
         self._label_smoothing = label_smoothing
         self.sums = torch.zeros(2, dtype=torch.float64, device=device)
-        """Loss sum and correct answers."""
+        """Loss sum and correct predictions."""
 
     def loss_sum(self, scores: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """The sum of the losses of the samples that count: zero for a rank without any."""
+        """Sum of the losses of the counted samples: zero for a rank without any."""
         loss = functional.cross_entropy(scores, batch.labels, reduction="sum", label_smoothing=self._label_smoothing)
         return loss if batch.samples else loss * 0.0
 

@@ -1,10 +1,10 @@
-"""The course of one rank's training: phase by phase, each with its test at the end.
+"""Runs the training phases of one rank, each with a test at its end.
 
-    features of the frozen base, where they are cached ─▶ train ─▶ test ─▶ unfreeze ─▶ train ─▶ test
-    └──────────────────────── train ─────────────────────────────┘        └─── finetune ────┘
+    features of the frozen base, if cached ─▶ train ─▶ test ─▶ unfreeze ─▶ train ─▶ test
+    └──────────────────────── train ─────────────────────────┘        └─── finetune ────┘
 
-Model, data and ranks stay; optimizer, strategy, learning rate and average are made anew for every phase, so that
-neither a moment nor a gradient of the one is left in the other. The same happens where a run resumes in a later phase.
+Model, data and ranks are the same in all phases. Optimizer, strategy, learning rate and average are new in each phase,
+also in a run that resumes in a later phase: no moment and no gradient of one phase is used in another.
 """
 
 from __future__ import annotations
@@ -21,37 +21,36 @@ from paceline import units
 from paceline.records.run import PhaseEnd
 from paceline.training import features
 from paceline.training.batches import Batches
-from paceline.training.evaluate import evaluate
 from paceline.training.loop import train
-from paceline.training.lr_range_test import RANGE, explore
-from paceline.training.phases import Phase, kept_still, planned, unfreeze
+from paceline.training.lr_range_test import RANGE, run_range_test
+from paceline.training.phases import Phase, frozen_batchnorm, planned_phases, unfreeze
 from paceline.training.rank import Optimization, Rank
-from paceline.training.reading import Holding
+from paceline.training.reading import LoadedData
 
 Optimizing = Callable[[nn.Module, Phase, int], Optimization]
-"""(what is trained, phase, steps of an epoch) -> how its weights are updated."""
+"""(trained module, phase, steps per epoch) -> Optimization."""
 
 
 class PhaseRunner:
-    """Leads a rank through the phases of its run."""
+    """Runs a rank through the phases of its run."""
 
-    def __init__(self, rank: Rank, held: Holding, optimizing: Optimizing) -> None:
+    def __init__(self, rank: Rank, data: LoadedData, optimizing: Optimizing) -> None:
         self._rank = rank
-        self._held = held
+        self._data = data
         self._optimizing = optimizing
         self._images = rank.inputs
-        self._phases = planned(rank.place.manifest.point, rank.inputs.batches.steps_per_epoch)
+        self._phases = planned_phases(rank.place.manifest.point, rank.inputs.batches.steps_per_epoch)
         rank.advance = self.advance
 
     def run(self) -> bool:
-        """Train to the end, with a test after every phase; False where the rank was told to leave before."""
+        """Whether all phases were trained and tested; False after a termination notice."""
         rank = self._rank
         while True:
             if rank.network.learner is not rank.network.model:
                 self._take_features()
             ranged = rank.phase.settings.schedule == RANGE
             if ranged:
-                explore(rank)
+                run_range_test(rank)
             elif not train(rank):
                 return False
             rank.progress.phases += (self._end(),)
@@ -65,34 +64,34 @@ class PhaseRunner:
         rank.optim.strategy.leave()
         rank.network.model.zero_grad(set_to_none=True)
         batchnorm = rank.place.manifest.point.finetune.batchnorm
-        frozen = kept_still(rank.network.model) if batchnorm == "frozen" else ()
+        frozen = frozen_batchnorm(rank.network.model) if batchnorm == "frozen" else ()
         unfreeze(rank.network.model, batchnorm)
         rank.network = replace(rank.network, learner=rank.network.model, frozen=frozen)
         rank.phase = self._phases[self._phases.index(rank.phase) + 1]
         rank.inputs = self._images
         rank.optim = self._optimizing(rank.network.model, rank.phase, rank.inputs.batches.steps_per_epoch)
-        # What the phase before has left would otherwise be looked through in every collection to come.
+        # Objects of the last phase would otherwise be scanned in every later collection.
         gc.unfreeze()
         gc.collect()
         gc.freeze()
 
     def _take_features(self) -> None:
-        """Train on features in place of images."""
-        rank, held, place = self._rank, self._held, self._rank.place
+        """Train on cached features instead of images."""
+        rank, data, place = self._rank, self._data, self._rank.place
         point = place.manifest.point
-        used = np.sort(np.concatenate((held.parts.train, held.parts.validation)))
-        wanted = features.Wanted(
+        used = np.sort(np.concatenate((data.parts.train, data.parts.validation)))
+        wanted = features.FeatureRequest(
             model=rank.network.model,
             point=point,
-            digest=held.mapped.dataset.digest,
+            digest=data.mapped.dataset.digest,
             cache=Path(place.manifest.data_folder).parent,
-            sources={"train": (self._images.samples, used), "test": (self._images.test, held.parts.test)},
+            sources={"train": (self._images.samples, used), "test": (self._images.test, data.parts.test)},
         )
         everyone = rank.optim.strategy.everyone
-        made, rank.progress.features = features.ready(wanted, rank.recorder, everyone, place.rank)
+        made, rank.progress.features = features.cached_features(wanted, rank.recorder, everyone, place.rank)
         batches = Batches(
             made["train"],
-            held.parts.train,
+            data.parts.train,
             batch_global=point.batch_global,
             seed=place.manifest.seed,
             index=place.data_index,
@@ -101,18 +100,9 @@ class PhaseRunner:
         rank.inputs = replace(rank.inputs, batches=batches, samples=made["train"], test=made["test"])
 
     def _end(self) -> PhaseEnd:
-        """The test at the end of a phase."""
+        """Test at the end of a phase."""
         rank, began_at_ns = self._rank, self._rank.recorder.clock_ns()
-        loss, accuracy = evaluate(
-            rank.network.learner,
-            rank.inputs.test,
-            self._held.parts.test,
-            rank.recorder,
-            rank.optim.strategy.peers,
-            index=rank.place.data_index,
-            size=rank.place.data_size,
-            average=rank.optim.average,
-        )
+        loss, accuracy = rank.evaluate(rank.inputs.test, self._data.parts.test)
         return PhaseEnd(
             name=rank.phase.name,
             steps=rank.phase.steps,

@@ -1,13 +1,12 @@
-"""Before the first step: every process says what it was given, rank 0 compares, and all go on or none does.
+"""Preflight check before the first step: rank 0 compares all processes, and either all ranks continue or none does.
 
-    all      ── what each was given (JSON) ──▶ rank 0
-    rank 0   ◀── time stamps to and fro ──▶  those whose clock is another
-    rank 0   ── compares with what was asked for ──▶ verdict, to all      refused: every rank ends
+    all      ── process facts (JSON) ──▶ rank 0
+    rank 0   ◀── time stamps ──▶  ranks that read another clock
+    rank 0   ── compares with the request ──▶ verdict, to all             refused: every rank ends
     pairs    ── messages of growing size ──▶ links ──▶ rank 0             ──▶ ranks/roll-call.json
 
-Goes over the process group alone: nothing is assumed about file systems or settings, which may be what differs.
-Messages are JSON in tensors of bytes, never pickled objects. The verdict is rank 0's: ranks whose code differs might
-find another.
+It uses the process group only: file systems and settings may be what differs. Messages are JSON in tensors of bytes,
+never pickled objects. Only rank 0 decides: ranks with different code might decide differently.
 """
 
 from __future__ import annotations
@@ -29,24 +28,26 @@ from paceline.records.allocation import Clock, Link, PreflightCheck, ProcessFact
 from paceline.records.run import Manifest
 from paceline.storage.codec import from_plain, plain, write_record
 from paceline.storage.folder import RunFolder
-from paceline.training.links import Pair, measured, pairs
+from paceline.training.group import RefusedByRank0, gpu_count
+from paceline.training.links import Pair, measured_links, pairs
 
 _ROUNDS = 10
-"""Time stamps sent to and fro: the quickest round counts, and bounds the error by half its length."""
+"""Exchanges of time stamps: the fastest round counts, and half its length bounds the error."""
 
 
 class Refused(RunError):
-    """What was given makes the measurement meaningless; rank 0 says why."""
+    """The allocation makes the measurement meaningless; rank 0 reports the reason."""
 
 
-class Dismissed(RunError):
-    """Another rank's word: rank 0 has refused the run."""
+def run_preflight_check(
+    identity: Identity, folder: RunFolder, manifest: Manifest, device: torch.device
+) -> tuple[Clock, ...]:
+    """Offset of every process's clock against rank 0's.
 
-
-def hold(identity: Identity, folder: RunFolder, manifest: Manifest, device: torch.device) -> tuple[Clock, ...]:
-    """Hold the roll call; every process's clock against rank 0's. Refused or Dismissed where the run must not go on."""
+    Raises Refused on rank 0 and RefusedByRank0 on the others if the run must not start.
+    """
     own = process_facts(identity, manifest, threads=torch.get_num_threads(), device=str(device), gpus=_visible_gpus())
-    everyone = [_given(said) for said in gathered(plain(own))]
+    everyone = [_facts(each) for each in gathered_from_all(plain(own))]
     clocks = _clocks(everyone, identity.rank)
     roll = None
     if identity.rank == 0:
@@ -54,30 +55,30 @@ def hold(identity: Identity, folder: RunFolder, manifest: Manifest, device: torc
         refused = not manifest.force and any(complaint.severity == "fatal" for complaint in found)
         roll = PreflightCheck(refused=refused, ranks=tuple(everyone), complaints=found, clocks=tuple(clocks))
         if refused:
-            write_record(folder.roll_call, roll)  # before the others know, so that rank 0 is the first to say why
-    verdict = told(
+            write_record(folder.roll_call, roll)  # before the verdict: rank 0 must be first to report the reason
+    verdict = from_rank_0(
         {"refused": roll.refused, "clocks": [plain(clock) for clock in clocks], "pairs": _pairs(everyone)}
         if roll
         else None
     )
     if verdict["refused"]:
-        raise _refusal(roll) if roll else Dismissed("Rank 0 has refused the run before its first step.")
+        raise _refusal(roll) if roll else RefusedByRank0("Rank 0 has refused the run before its first step.")
     todo = [Pair(**pair) for pair in verdict["pairs"]]
-    found_links = gathered([plain(link) for link in measured(todo, everyone, identity.rank)])
+    found_links = gathered_from_all([plain(link) for link in measured_links(todo, everyone, identity.rank)])
     if roll:
         links = tuple(from_plain(Link, link) for own in found_links for link in own)
         write_record(folder.roll_call, replace(roll, links=links))
     return tuple(from_plain(Clock, clock) for clock in verdict["clocks"])
 
 
-def compared_again(clocks: Sequence[Clock], rank: int) -> Clock | None:
-    """This process's clock against rank 0's, after a good run; None where it reads the same. To be called on all."""
+def clock_at_end(clocks: Sequence[Clock], rank: int) -> Clock | None:
+    """Offset of this process's clock against rank 0's after the run; None for the same clock. A collective call."""
     others = [clock.rank for clock in clocks if clock.method != "same"]
     found = [_exchanged(other, rank) for other in others]
     if not others:
         return None
-    said = told([plain(clock) for clock in found if clock is not None])
-    return next((from_plain(Clock, clock) for clock in said if clock["rank"] == rank), None)
+    clocks_at_end = from_rank_0([plain(clock) for clock in found if clock is not None])
+    return next((from_plain(Clock, clock) for clock in clocks_at_end if clock["rank"] == rank), None)
 
 
 def _refusal(roll: PreflightCheck) -> Refused:
@@ -85,22 +86,22 @@ def _refusal(roll: PreflightCheck) -> Refused:
     return Refused("\n".join(complaint.what for complaint in fatal))
 
 
-def gathered(value: Any) -> list[Any]:
-    """What every process said, in order of rank; to be called on all of them."""
+def gathered_from_all(value: Any) -> list[Any]:
+    """The value of every process, in order of rank. A collective call."""
     own = _bytes(value)
     if not dist.is_initialized():
         return [_value(own)]
     sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
     dist.all_gather(sizes, torch.tensor([len(own)]))
-    # All parts have to be of one size: the longest is a few thousand bytes.
+    # all_gather needs equal sizes: the longest message has a few thousand bytes.
     longest = max(int(size) for size in sizes)
     parts = [torch.zeros(longest, dtype=torch.uint8) for _ in sizes]
     dist.all_gather(parts, torch.nn.functional.pad(own, (0, longest - len(own))))
     return [_value(part[: int(size)]) for part, size in zip(parts, sizes, strict=True)]
 
 
-def told(value: Any) -> Any:
-    """What rank 0 says, on every process; the others' value is not used."""
+def from_rank_0(value: Any) -> Any:
+    """The value of rank 0, on every process. A collective call."""
     message = _bytes(value)
     if not dist.is_initialized():
         return _value(message)
@@ -120,10 +121,10 @@ def _value(message: torch.Tensor) -> Any:
     return json.loads(message.numpy().tobytes())
 
 
-def _given(said: dict[str, Any]) -> ProcessFacts:
-    """What a process said, as far as this version knows the words: another version's is a complaint, not a crash."""
+def _facts(values: dict[str, Any]) -> ProcessFacts:
+    """The facts of a process; fields of another version are ignored, since that is a complaint, not a crash."""
     known = {field.name for field in fields(ProcessFacts)}
-    return from_plain(ProcessFacts, {name: value for name, value in said.items() if name in known})
+    return from_plain(ProcessFacts, {name: value for name, value in values.items() if name in known})
 
 
 def _pairs(ranks: Sequence[ProcessFacts]) -> list[dict[str, Any]]:
@@ -131,25 +132,25 @@ def _pairs(ranks: Sequence[ProcessFacts]) -> list[dict[str, Any]]:
 
 
 def _clocks(ranks: Sequence[ProcessFacts], rank: int) -> list[Clock]:
-    """Every clock against rank 0's, on rank 0; time stamps are exchanged with those that read another one."""
+    """On rank 0: offset of every clock against rank 0's, measured for ranks that read another clock."""
     clocks = [Clock(rank=other.rank, offset_ns=0, error_ns=0, method="same") for other in ranks]
-    for other in told([other.rank for other in ranks if other.clock != ranks[0].clock]):
+    for other in from_rank_0([other.rank for other in ranks if other.clock != ranks[0].clock]):
         clocks[other] = _exchanged(other, rank) or clocks[other]
     return clocks
 
 
 def _exchanged(other: int, rank: int) -> Clock | None:
-    """Time stamps sent to and fro between rank 0, which gets the answer, and another."""
+    """On rank 0: offset of the clock of rank `other`, from exchanged time stamps."""
     if rank == other:
-        stamp()
-    return offset(other) if rank == 0 else None
+        answer_clock_requests()
+    return clock_offset(other) if rank == 0 else None
 
 
-def offset(other: int) -> Clock:
-    """Another rank's clock against this one's, which asks it for the time.
+def clock_offset(other: int) -> Clock:
+    """Offset of another rank's clock against this one's, in ns.
 
-    sent ──▶ received, answered ──▶ back: the middles of what each saw are the same instant, but for half of what the
-    round took beyond the other's own time. (Offset and delay of NTP, RFC 5905, of the round with the least delay.)
+    sent ──▶ received, answered ──▶ back: both midpoints are the same instant, with an error of at most half the network
+    delay. (Offset and delay of NTP, RFC 5905; the round with the least delay counts.)
     """
     rounds = []
     question, stamps = torch.zeros(1, dtype=torch.int64), torch.zeros(2, dtype=torch.int64)
@@ -165,8 +166,8 @@ def offset(other: int) -> Clock:
     return Clock(rank=other, offset_ns=offset_ns, error_ns=delay_ns // 2 + 1, method="exchange", at_ns=at_ns)
 
 
-def stamp() -> None:
-    """The other side of `offset`: tells rank 0 the time, whenever asked."""
+def answer_clock_requests() -> None:
+    """The other side of `clock_offset`: send the time to rank 0 for each request."""
     question = torch.zeros(1, dtype=torch.int64)
     for _ in range(_ROUNDS):
         dist.recv(question, 0)
@@ -175,5 +176,4 @@ def stamp() -> None:
 
 
 def _visible_gpus() -> tuple[str, ...]:
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    return tuple(torch.cuda.get_device_name(index) for index in range(count))
+    return tuple(torch.cuda.get_device_name(index) for index in range(gpu_count()))

@@ -1,10 +1,10 @@
-"""What one rank trains with, in parts, and how far it is.
+"""State of one rank.
 
 place       which rank of which run: fixed
-network     the model, and what of it a phase trains       ┐
-optim       strategy, optimizer, learning rate, noise      │ replaced as a whole when a phase begins
-inputs      batches, validation and test samples           ┘
-progress    steps, epochs and phases that are done: moves with every step
+network     the model, and the part of it that a phase trains   ┐
+optim       strategy, optimizer, learning rate, noise           │ replaced as a whole when a phase begins
+inputs      batches, validation and test samples                ┘
+progress    finished steps, epochs and phases
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from paceline.probe.recorder import Recorder
 from paceline.records.run import CachedFeatures, Epoch, Manifest, NoiseEpoch, PhaseEnd
 from paceline.storage.folder import RunFolder
 from paceline.training.batches import Batches, Samples, ShareBatches
+from paceline.training.evaluate import evaluate
 from paceline.training.gradient_noise import GradientNoise
 from paceline.training.objective import Objective
 from paceline.training.optim.adascale import AdaScale
@@ -41,30 +42,30 @@ class Place:
     rank: int
     layout: Layout
     data_index: int
-    """Its index along the data axis: which share of the samples is its own."""
+    """Its index along the data axis, which selects its share of the samples."""
     data_size: int
-    """Shares of the samples."""
+    """Size of the data axis."""
     host: str
     versions: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """The model, and what of it the phase trains."""
+    """The model, and the part of it that the phase trains."""
 
     model: nn.Module
     learner: nn.Module
-    """What the strategy trains: the model, or its head alone where features are trained on in place of images."""
+    """Module that the strategy trains: the model, or only its head with cached features."""
     numel: Mapping[str, int]
     """Of each parameter of the whole network, by name, before the strategy divided it."""
     frozen: tuple[nn.Module, ...] = ()
     """Layers that stay in evaluation mode while the others train."""
-    attendance: BatchNormParticipation | None = None
-    """Of synchronised batch-norm, which has to know whose samples count."""
+    participation: BatchNormParticipation | None = None
+    """Of synchronised batch-norm: whether this rank has samples."""
 
     @property
     def trainable(self) -> int:
-        """Parameters that learn, over all shards."""
+        """Number of trained parameters, over all shards."""
         return sum(self.numel[name] for name, each in self.model.named_parameters() if each.requires_grad)
 
     def begin_training(self) -> None:
@@ -80,26 +81,26 @@ class Optimization:
 
     optimizer: torch.optim.Optimizer
     strategy: Strategy
-    pace: LrSchedule
+    lr_schedule: LrSchedule
     noise: GradientNoise
     adascale: AdaScale | None
-    """None under any other rule for the learning rate."""
+    """None for other learning-rate rules."""
     average: Average | None
-    """Evaluated in place of the weights, where there is one."""
+    """Evaluated instead of the weights, if configured."""
 
     @property
     def gain(self) -> float:
-        """What a measured rule multiplies the learning rate with."""
+        """Factor of a measured rule on the learning rate."""
         return self.adascale.gain if self.adascale else 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """What a phase trains on, and is evaluated with."""
+    """Training, validation and test samples of a phase."""
 
     batches: Batches | ShareBatches
     samples: Samples
-    """Those that the batches and the validation set are taken from."""
+    """Source of the batches and the validation set."""
     validation: np.ndarray
     """Indices of the validation set in `samples`."""
     test: Samples
@@ -107,23 +108,23 @@ class Inputs:
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
-    """How far a rank is."""
+    """Finished steps, epochs and phases."""
 
     step: int = 0
     epochs: tuple[Epoch, ...] = ()
     noise_epochs: tuple[NoiseEpoch, ...] = ()
-    """Those in which gradient noise was measured."""
+    """Epochs with measured gradient noise."""
     epoch_elapsed_s: float = 0.0
     resumed_in_epoch: bool = False
     phases: tuple[PhaseEnd, ...] = ()
-    """Those that are over and tested."""
+    """Finished and tested phases."""
     features: CachedFeatures | None = None
-    """Those that the first phase was trained on in place of images."""
+    """Features that the first phase was trained on instead of images."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Rank:
-    """Everything the loop needs, made by `session.py`."""
+    """State of one rank, made by `session.py`."""
 
     place: Place
     recorder: Recorder
@@ -137,6 +138,19 @@ class Rank:
     progress: Progress = field(default_factory=Progress)
     notice: TerminationNotice = field(default_factory=TerminationNotice)
     advance: Callable[[], None] | None = None
-    """Begins the next phase; for a run that resumes in it."""
+    """Begins the next phase, for a run that resumes there."""
     on_step: Callable[[int, torch.Tensor], None] | None = None
     """Called with the step and this rank's part of the step's mean loss; for tests."""
+
+    def evaluate(self, samples: Samples, indices: np.ndarray) -> tuple[float, float]:
+        """Mean loss and accuracy over `indices`, summed along the data axis: equal on all ranks."""
+        return evaluate(
+            self.network.learner,
+            samples,
+            indices,
+            self.recorder,
+            self.optim.strategy.peers,
+            index=self.place.data_index,
+            size=self.place.data_size,
+            average=self.optim.average,
+        )

@@ -1,10 +1,10 @@
-"""Where the ranks of a run meet: told by the launcher, or by rank 0 through the run folder. No torch.
+"""Where the ranks of a run connect: set by the launcher, or published by rank 0 in the run folder. No torch.
 
     rank 0   listens (loopback on one host, the named interface between hosts) ──▶ ranks/meeting.json
     others   wait for that file ──▶ connect
 
-Every launcher but `local` uses the file: the port is the kernel's choice and taken before it is told, so
-no port can be lost, and nobody has to know beforehand on which host rank 0 will be.
+Every launcher except `local` uses the file. The kernel chooses the port, and rank 0 listens on it before it publishes
+it: no other process can take it, and the host of rank 0 need not be known in advance.
 """
 
 from __future__ import annotations
@@ -20,59 +20,59 @@ from paceline.records.run import Manifest, Meeting
 from paceline.storage.codec import read_record, write_record
 from paceline.storage.folder import RunFolder
 
-PATIENCE_S = 300.0
+TIMEOUT_S = 300.0
 """How long ranks wait for rank 0: under a busy scheduler hosts may start minutes apart."""
-_LOOK_S = 0.05
+_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where the ranks meet."""
+class Endpoint:
+    """Address at which the ranks connect."""
 
     address: str
     port: int
     listening_fd: int | None
-    """On rank 0: the socket that listens there."""
+    """On rank 0: the listening socket."""
 
 
-def meet(
+def rendezvous(
     identity: Identity,
     folder: RunFolder,
     manifest: Manifest,
     *,
-    patience_s: float = PATIENCE_S,
+    timeout_s: float = TIMEOUT_S,
     sleep: Callable[[float], None] = time.sleep,
-) -> Place:
-    """The meeting place of this run, the same on every rank."""
+) -> Endpoint:
+    """Endpoint of this run, equal on every rank."""
     if identity.store_port:
-        return Place(address=identity.store_host, port=identity.store_port, listening_fd=identity.store_fd)
+        return Endpoint(address=identity.store_host, port=identity.store_port, listening_fd=identity.store_fd)
     if identity.rank == 0:
         return _announced(folder, manifest)
-    return _found(folder, manifest, patience_s, sleep)
+    return _found(folder, manifest, timeout_s, sleep)
 
 
-def _announced(folder: RunFolder, manifest: Manifest) -> Place:
-    """Listen, and say where."""
+def _announced(folder: RunFolder, manifest: Manifest) -> Endpoint:
+    """Listen, and publish the endpoint."""
     point = manifest.point
     address = "127.0.0.1" if point.hosts == 1 else interface_address(manifest.launch.interface)
     listening = socket.create_server((address, 0), backlog=max(128, point.processes))
     port = listening.getsockname()[1]
     write_record(folder.meeting, Meeting(address=address, port=port, launched_at_ns=manifest.launched_at_ns))
-    return Place(address=address, port=port, listening_fd=listening.detach())
+    return Endpoint(address=address, port=port, listening_fd=listening.detach())
 
 
-def _found(folder: RunFolder, manifest: Manifest, patience_s: float, sleep: Callable[[float], None]) -> Place:
-    """What rank 0 said in this attempt."""
-    deadline = time.monotonic() + patience_s
+def _found(folder: RunFolder, manifest: Manifest, timeout_s: float, sleep: Callable[[float], None]) -> Endpoint:
+    """Endpoint that rank 0 has published in this attempt."""
+    deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         if folder.meeting.exists():
-            said = read_record(folder.meeting, Meeting)
-            if said.launched_at_ns == manifest.launched_at_ns:
-                return Place(address=said.address, port=said.port, listening_fd=None)
-        sleep(_LOOK_S)
+            found = read_record(folder.meeting, Meeting)
+            if found.launched_at_ns == manifest.launched_at_ns:
+                return Endpoint(address=found.address, port=found.port, listening_fd=None)
+        sleep(_POLL_S)
     raise RunError(
-        f"Rank 0 has not said within {patience_s:.0f} s where the ranks meet.",
-        right=f"It writes {folder.meeting}, which every host has to see: the study's folder must be on a file system "
+        f"Rank 0 has not published its address within {timeout_s:.0f} s.",
+        right=f"It writes {folder.meeting}, which every host must see: the study's folder must be on a file system "
         "that all hosts share.",
         next=f"Look at its log: {folder.rank_log(0)}",
     )

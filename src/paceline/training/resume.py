@@ -1,4 +1,4 @@
-"""A checkpoint of where a rank stands, and how it is taken up again: bit for bit as if the run had not stopped."""
+"""Checkpoints of a rank: a resumed run is bitwise equal to one without interruption."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def save_checkpoint(rank: Rank) -> None:
         tensors |= {"noise": optim.noise.state()} if optim.noise.on else {}
         tensors |= {"adascale": optim.adascale.state()} if optim.adascale else {}
         if place.rank == 0:
-            standing = checkpoint.Standing(
+            standing = checkpoint.CheckpointState(
                 point_id=place.manifest.point_id,
                 seed=place.manifest.seed,
                 layout=place.layout.sizes,
@@ -38,8 +38,8 @@ def save_checkpoint(rank: Rank) -> None:
             checkpoint.write_checkpoint(place.folder.checkpoints, standing, tensors)
 
 
-def resume(rank: Rank) -> checkpoint.Standing | None:
-    """Continue from the newest checkpoint of this run, the same one on every rank; None starts afresh."""
+def resume(rank: Rank) -> checkpoint.CheckpointState | None:
+    """State of the newest checkpoint, from which every rank continues; None starts from the beginning."""
     place, progress = rank.place, rank.progress
     step = torch.tensor([-1])
     found = None
@@ -49,7 +49,7 @@ def resume(rank: Rank) -> checkpoint.Standing | None:
         )
         step[0] = found[1].step if found else -1
     step = step.to(rank.objective.sums.device)
-    rank.optim.strategy.everyone.tell(step)
+    rank.optim.strategy.everyone.broadcast(step)
     if step.item() < 0:
         return None
     if found:
@@ -59,7 +59,7 @@ def resume(rank: Rank) -> checkpoint.Standing | None:
     if standing.phase != rank.phase.name:
         assert rank.advance is not None, "a run that was in a second phase has one"
         rank.advance()
-    optim = rank.optim  # of the phase that the checkpoint was written in
+    optim = rank.optim  # of the phase of the checkpoint
     tensors = optim.strategy.shard(tensors)
     checkpoint.restore(rank.network.model, optim.optimizer, tensors)
     if optim.average:
@@ -73,6 +73,6 @@ def resume(rank: Rank) -> checkpoint.Standing | None:
     progress.step, progress.epochs, progress.noise_epochs = standing.step, standing.epochs, standing.noise
     progress.epoch_elapsed_s, progress.phases = standing.epoch_elapsed_s, standing.phases
     progress.features = standing.features
-    # Even where it begins an epoch, that epoch's first steps are this process's first: not to be timed.
+    # The first steps of a process are slow: an epoch that contains them is not timed.
     progress.resumed_in_epoch = True
     return standing

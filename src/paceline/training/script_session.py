@@ -1,11 +1,11 @@
-"""One rank's life where a script of the user's own trains: meet, roll call, the script as `__main__`, report.
+"""One rank of a user script: rendezvous, preflight check, the script as `__main__`, report.
 
-    rank 0   a store at the meeting's own socket ──▶ MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE, ...
-    script   init_process_group(): on rank 0 it finds that store in its own process, elsewhere it connects to it
+    rank 0   a store on the rendezvous socket ──▶ MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE, ...
+    script   init_process_group(): rank 0 finds that store in its own process, other ranks connect to it
 
-The store is multi-tenant: torch asks for such a one, by its port, before it opens another. So the port is taken from
-the meeting to the end, no other process can have it in between, and the script calls what it would under torchrun.
-The roll call's own group is gone before the script starts.
+The store is multi-tenant: torch looks for an existing one by its port before it opens another. The port stays in use
+from the rendezvous to the end, and the script makes the same calls as under torchrun. The process group of the
+preflight check is destroyed before the script starts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import os
 import signal
 import sys
 import time
-import traceback
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ import torch
 import torch.distributed as dist
 
 from paceline import host, units
-from paceline.errors import PacelineError, RunError
+from paceline.errors import RunError
 from paceline.identity import Identity, script_environment, set_variables, versions
 from paceline.probe.run_script import run_script
 from paceline.records.allocation import Clock
@@ -31,11 +30,11 @@ from paceline.records.run import STOPPED, Manifest, RankReport, ScriptFigures
 from paceline.records.script_outcome import ScriptOutcome
 from paceline.storage.folder import RunFolder
 from paceline.training import group, preflight_check
-from paceline.training.rendezvous import Place, meet
+from paceline.training.rendezvous import Endpoint, rendezvous
 from paceline.training.termination_notice import SIGNALS
 
 _PREFIX, _ENDED = "paceline/roll-call", "paceline/ended"
-_LOOK_S = 0.05
+_POLL_S = 0.05
 
 
 class ScriptRank:
@@ -49,30 +48,30 @@ class ScriptRank:
         self._clock = Clock(rank=identity.rank, offset_ns=0, error_ns=None, method="same")
 
     def run(self) -> tuple[RankReport, int]:
-        """Everything from meeting the other ranks to the script's end: what there is to report, and the exit code."""
+        """Report and exit code, after rendezvous, preflight check and script."""
         try:
-            store = self._met()
+            store = self._connected()
             outcome = self._script()
-        except Exception as error:  # noqa: BLE001 - whatever ends a rank has to reach the launcher
+        except Exception as error:  # noqa: BLE001 - every failure has to reach the launcher
             return self._failure(error), 1
         if outcome.exit_code == 0:
-            _wait_for_the_others(store, self._identity)
+            _wait_for_other_ranks(store, self._identity)
         return self._ended(outcome), _exit_code(outcome)
 
-    def _met(self) -> dist.Store:
-        """The store at which the ranks met, after the roll call; the script is told of it."""
+    def _connected(self) -> dist.Store:
+        """Store of the run after the preflight check; sets the environment variables of the script."""
         identity, manifest = self._identity, self._manifest
-        place = meet(identity, self._folder, manifest)
+        place = rendezvous(identity, self._folder, manifest)
         store = _store(place, identity)
         if identity.size > 1:
             own = dist.PrefixStore(_PREFIX, store)
             dist.init_process_group("gloo", store=own, rank=identity.rank, world_size=identity.size)
-        clocks = preflight_check.hold(identity, self._folder, manifest, _device(identity))
+        clocks = preflight_check.run_preflight_check(identity, self._folder, manifest, _device(identity))
         self._clock = clocks[identity.rank]
         if identity.size > 1:
             dist.destroy_process_group()
-        told = script_environment(identity, manifest.point.ranks_on_hosts, address=place.address, port=place.port)
-        set_variables(told)
+        variables = script_environment(identity, manifest.point.ranks_on_hosts, address=place.address, port=place.port)
+        set_variables(variables)
         return store
 
     def _script(self) -> ScriptOutcome:
@@ -81,17 +80,17 @@ class ScriptRank:
         path = Path(point.script.path)
         _check_unchanged(path, point.script_digest)
         if self._manifest.warned:
-            _hear_warnings()
-        if sys.flags.safe_path:  # as launchers start a rank; a script finds what lies beside it
+            _unblock_warnings()
+        if sys.flags.safe_path:  # set by launchers; a script can import modules of its folder
             sys.path.insert(0, str(path.parent))
         return run_script(path, point.script.arguments, self._folder, self._identity, self._started_at_ns)
 
     def _ended(self, outcome: ScriptOutcome) -> RankReport:
-        """The report of a rank whose script has ended, well or not."""
+        """Report of a rank whose script has ended, with success or not."""
         facts: dict[str, Any] = {"status": "done"}
         if outcome.exit_code != 0:
             error = _error(outcome)
-            kind = "peer" if group.tells_of_a_peer(error) else "own"
+            kind = "peer" if group.is_peer_message(error) else "own"
             facts = {"status": "failed", "error": error, "error_kind": kind, "traceback": outcome.traceback}
         return self._report(
             device=outcome.device,
@@ -104,18 +103,8 @@ class ScriptRank:
         )
 
     def _failure(self, error: Exception) -> RankReport:
-        """The report of a rank that did not come as far as its script's end."""
-        return self._report(
-            status="failed",
-            device="",
-            backend="",
-            steps=0,
-            error=str(error) if isinstance(error, PacelineError) else f"{type(error).__name__}: {error}",
-            error_kind="peer"
-            if group.is_peer_failure(error) or isinstance(error, preflight_check.Dismissed)
-            else "own",
-            traceback="".join(traceback.format_exception(error)),
-        )
+        """Report of a rank that failed before its script ended."""
+        return self._report(device="", backend="", steps=0, **group.failure_facts(error))
 
     def _report(self, **facts: Any) -> RankReport:
         identity = self._identity
@@ -133,9 +122,9 @@ class ScriptRank:
         )
 
 
-def _store(place: Place, identity: Identity) -> dist.TCPStore:
-    """The store of this run, served by rank 0's process."""
-    # Without a number of workers: torch counts those of the script's own store under the same key.
+def _store(place: Endpoint, identity: Identity) -> dist.TCPStore:
+    """Store of this run, served by the process of rank 0."""
+    # Without a number of workers: torch counts the workers of the script's store under the same key.
     return dist.TCPStore(
         place.address,
         place.port,
@@ -146,32 +135,31 @@ def _store(place: Place, identity: Identity) -> dist.TCPStore:
     )
 
 
-def _wait_for_the_others(store: dist.Store, identity: Identity) -> None:
-    """Keep the store for whoever still needs it: under torchrun it would outlive rank 0 too.
+def _wait_for_other_ranks(store: dist.Store, identity: Identity) -> None:
+    """Keep the store until all ranks have ended, as torchrun does.
 
-    A rank that failed is never counted: the launcher then ends this one.
+    A failed rank is never counted: the launcher then ends this one.
     """
     if identity.size == 1:
         return
     store.add(_ENDED, 1)
     while identity.rank == 0 and store.add(_ENDED, 0) < identity.size:
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
 
 
 def _device(identity: Identity) -> torch.device:
-    """The device that a script would choose for this rank, as the roll call is told; nothing is taken."""
-    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    return torch.device("cuda", identity.local_rank) if identity.local_rank < gpus else torch.device("cpu")
+    """Device that a script would choose for this rank; nothing is allocated on it."""
+    return torch.device("cuda", identity.local_rank) if identity.local_rank < group.gpu_count() else torch.device("cpu")
 
 
 def _check_unchanged(path: Path, digest: str) -> None:
-    """Raise RunError where the script is not the one that the study began with."""
+    """Raise RunError if the script differs from the one that the study began with."""
     try:
         found = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         raise RunError(
             f"The script {path} cannot be read on this host: {error.strerror}.",
-            right="Every host has to see it at the same place: put it on a file system that all of them share.",
+            right="Every host must see it under the same path: put it on a shared file system.",
         ) from error
     if found != digest:
         raise RunError(
@@ -181,24 +169,24 @@ def _check_unchanged(path: Path, digest: str) -> None:
         )
 
 
-def _hear_warnings() -> None:
-    """Let the signals through that announce a job's end; the keeper has held them back until here.
+def _unblock_warnings() -> None:
+    """Unblock the signals that announce the end of a job; the rank wrapper has blocked them until now.
 
-    A script that handles SIGUSR1 is told; one that does not must not die of the warning.
+    A script can handle SIGUSR1. One that does not must not be ended by it.
     """
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
 def _timed_s(outcome: ScriptOutcome) -> float | None:
-    """Seconds of the timed steps; None where there are none."""
+    """Seconds of the timed steps; None without any."""
     if outcome.timed_from_ns is None or outcome.timed_to_ns is None:
         return None
     return units.seconds(outcome.timed_to_ns - outcome.timed_from_ns)
 
 
 def _error(outcome: ScriptOutcome) -> str:
-    """What ended a script: the exception, or the code and the words that it left with."""
+    """Error message of a script: its exception, or its exit code and message."""
     if outcome.traceback is not None and outcome.error is not None:
         return outcome.error
     words = f": {outcome.error}" if outcome.error else "."
@@ -206,5 +194,5 @@ def _error(outcome: ScriptOutcome) -> str:
 
 
 def _exit_code(outcome: ScriptOutcome) -> int:
-    """The script's own; one that means something else to launchers becomes 1, a failure."""
+    """Exit code of the script; one with a special meaning for launchers becomes 1."""
     return 1 if outcome.exit_code == STOPPED else outcome.exit_code

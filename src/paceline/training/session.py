@@ -1,4 +1,4 @@
-"""One rank's life: join, load, build, resume, train, test, report."""
+"""One rank of a training run: join, load, build, resume, train, test, report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import functools
 import gc
 import hashlib
 import os
-import traceback
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,32 +31,30 @@ from paceline.storage.pulse import PulseWriter
 from paceline.storage.span_stream import SpanWriter
 from paceline.training import group, mpi_session, preflight_check
 from paceline.training.batches import Samples
-from paceline.training.checkpoint import Standing
-from paceline.training.gradient_noise import noise_of
-from paceline.training.models.build_model import build_model
+from paceline.training.checkpoint import CheckpointState
+from paceline.training.gradient_noise import gradient_noise
+from paceline.training.models.build_model import build_model, init_as_keras
 from paceline.training.models.weights import tensor_bytes
 from paceline.training.objective import Objective
 from paceline.training.optim.adascale import adascale_of
 from paceline.training.optim.average import Average
 from paceline.training.optim.build_optimizer import build_optimizer
-from paceline.training.optim.keras_start import start_as_keras
 from paceline.training.optim.lr_schedule import LrSchedule
 from paceline.training.parallel.batchnorm import BatchNormParticipation, synchronise
 from paceline.training.parallel.coordinator import Coordinator
-from paceline.training.parallel.mesh import axis_groups
 from paceline.training.parallel.parameter_server import server_of
-from paceline.training.parallel.strategy import Alone, ProcessContext, Strategy
+from paceline.training.parallel.strategy import ProcessContext, SingleRank, Strategy
 from paceline.training.phase_runner import PhaseRunner
-from paceline.training.phases import Phase, make_ready, planned
-from paceline.training.precision import WEIGHTS, lay_out
+from paceline.training.phases import Phase, freeze_for_first_phase, planned_phases
+from paceline.training.precision import WEIGHT_DTYPES, move_to_device
 from paceline.training.rank import Inputs, Network, Optimization, Place, Rank
-from paceline.training.reading import Holding, hold, in_shares, make_batches, read_bytes
+from paceline.training.reading import LoadedData, load_data, make_batches, read_bytes, reads_shares
 from paceline.training.resume import resume
-from paceline.training.termination_notice import notice
+from paceline.training.termination_notice import installed_notice
 
 
 def scaling(dataset: Dataset, *, pixels: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and deviation that make images inputs: the data set's own, or none where a model wants pixels, 0 to 255."""
+    """Mean and standard deviation that scale images to inputs; 0 and 1/255 for a model that takes pixels, 0 to 255."""
     if pixels:
         channels = dataset.shape[2]
         return (0.0,) * channels, (1 / 255,) * channels
@@ -65,7 +62,7 @@ def scaling(dataset: Dataset, *, pixels: bool) -> tuple[tuple[float, ...], tuple
 
 
 class Session:
-    """Makes a Rank out of a manifest, and a report out of what became of it."""
+    """Makes a Rank from a manifest, and a report from its results."""
 
     def __init__(self, identity: Identity, folder: RunFolder, manifest: Manifest, started_at_ns: int) -> None:
         self._identity = identity
@@ -82,45 +79,45 @@ class Session:
         self._recorder = Recorder(SpanWriter(folder.rank_spans(identity.rank)), pulse)
         self._recorder.flush_every()
         self._recorder.add("startup", started_at_ns, self._recorder.clock_ns(), "imports")
-        # The meters of a host are its own: one process there reads them for all.
+        # One process per host reads the energy meters.
         self._counters = Counters(folder.rank_counters(identity.rank), host_energy=identity.local_rank == 0)
         self._counters.start()
 
     def run(self) -> RankReport:
-        """Everything from joining the other ranks to the test; the report of a rank that is done."""
-        with PendingMessages(self._recorder) as untold:
-            return self._run(untold)
+        """Report of a finished rank, after training and test."""
+        with PendingMessages(self._recorder) as pending:
+            return self._run(pending)
 
-    def _run(self, untold: PendingMessages) -> RankReport:
+    def _run(self, pending: PendingMessages) -> RankReport:
         identity, recorder = self._identity, self._recorder
         with recorder.span("startup", "rendezvous"):
             torch.set_num_threads(process_roles.threads(self._manifest.point, identity.rank))
             torch.set_num_interop_threads(1)
-            with contextlib.suppress(RequestError):  # without a GPU it stays on the CPU, and the roll call complains
+            with contextlib.suppress(RequestError):  # on the CPU the preflight check complains
                 if self._role == "rank":
                     self._device = group.choose_device(self._manifest.point.device, identity.local_rank)
-            _make_repeatable(self._device)
-            group.join(identity, self._folder, self._manifest, self._talking_device)
-            self._clocks = preflight_check.hold(identity, self._folder, self._manifest, self._device)
-            # Held until the end: the watching stops when it is destroyed.
-            watching = watch_collectives(recorder, untold) if identity.size > 1 else None
+            _make_deterministic(self._device)
+            group.join(identity, self._folder, self._manifest, self._message_device)
+            self._clocks = preflight_check.run_preflight_check(identity, self._folder, self._manifest, self._device)
+            # A reference until the end: watching stops when it is destroyed.
+            watching = watch_collectives(recorder, pending) if identity.size > 1 else None
         if self._role != "rank":
             facts = self.serve()
             self._leave()
             return self._done(**facts)
         loading_at_ns, read_before = recorder.clock_ns(), read_bytes()
         with recorder.span("load"):
-            held = hold(Path(self._manifest.data_folder), self._manifest.point, identity.rank)
+            data = load_data(Path(self._manifest.data_folder), self._manifest.point, identity.rank)
         read_after = read_bytes()
         load_s = units.seconds(recorder.clock_ns() - loading_at_ns)
         with recorder.span("startup", "model"):
-            rank = self.rank(held)
-            course = self.course(rank, held)
+            rank = self.rank(data)
+            runner = self.phase_runner(rank, data)
             resumed = resume(rank)
             gc.collect()
             gc.freeze()
         progress = rank.progress
-        if not course.run():
+        if not runner.run():
             rank.optim.strategy.leave()
             self._leave()
             self._counters.close()
@@ -149,11 +146,11 @@ class Session:
         )
 
     def serve(self) -> dict[str, Any]:
-        """The life of a server or coordinator, which holds no data and no model; what it has to report in the end."""
+        """Results of a server or coordinator, which has no data and no model."""
         point, recorder = self._manifest.point, self._recorder
         context = self.context
-        if in_shares(point):
-            mpi_session.world(self._identity.rank, self._identity.size)  # MPI starts when all of its processes start it
+        if reads_shares(point):
+            mpi_session.world(self._identity.rank, self._identity.size)  # MPI_Init is collective
         if self._role == "coordinator":
             coordinator = Coordinator(context)
             coordinator.serve()
@@ -164,24 +161,15 @@ class Session:
         return {"steps": server.steps, "parameters": len(server.shard.values), "staleness": server.staleness}
 
     def failure(self, error: BaseException) -> RankReport:
-        """The report of a rank that an error ended; its spans up to here are kept."""
+        """Report of a failed rank; its spans so far are written."""
         self._counters.close()
         with contextlib.suppress(PacelineError):
             self._recorder.close()
-        text = str(error) if isinstance(error, PacelineError) else f"{type(error).__name__}: {error}"
-        return self._report(
-            status="failed",
-            steps=max(self._recorder.step, 0),
-            error=text,
-            error_kind="peer"
-            if group.is_peer_failure(error) or isinstance(error, preflight_check.Dismissed)
-            else "own",
-            traceback="".join(traceback.format_exception(error)),
-        )
+        return self._report(steps=max(self._recorder.step, 0), **group.failure_facts(error))
 
-    def rank(self, held: Holding) -> Rank:
-        """Data shard, model, strategy and optimizer, as the manifest asks for them."""
-        manifest, identity, dataset = self._manifest, self._identity, held.mapped.dataset
+    def rank(self, data: LoadedData) -> Rank:
+        """Data, model, strategy and optimizer, as configured in the manifest."""
+        manifest, identity, dataset = self._manifest, self._identity, data.mapped.dataset
         point = manifest.point
         torch.manual_seed(manifest.seed)
         model = build_model(
@@ -195,46 +183,48 @@ class Session:
         self._wants_pixels = getattr(model, "wants_pixels", False)
         self._network = dict(getattr(model, "facts", {}))
         if point.train.initialiser == "keras":
-            start_as_keras(model)
-        learner = make_ready(model, point)
-        lay_out(model, point.train, self._device)
-        attendance = self._synchronised(model) if point.train.sync_batchnorm else None
+            init_as_keras(model)
+        learner = freeze_for_first_phase(model, point)
+        move_to_device(model, point.train, self._device)
+        participation = self._synchronised(model) if point.train.sync_batchnorm else None
         numel = {name: parameter.numel() for name, parameter in model.named_parameters()}
         self._strategy.divide(model, self.context)
-        own = self._samples(held.train_images, held.train_labels, dataset)
-        batches = make_batches(own, held.parts, point, manifest.seed, identity.rank, dataset.mean)
-        phases = planned(point, batches.steps_per_epoch)
-        mapped = held.mapped
+        own = self._samples(data.train_images, data.train_labels, dataset)
+        batches = make_batches(own, data.parts, point, manifest.seed, identity.rank, dataset.mean)
+        phases = planned_phases(point, batches.steps_per_epoch)
+        mapped = data.mapped
         return Rank(
             place=self._place(),
             recorder=self._recorder,
-            network=Network(model=model, learner=learner, numel=numel, attendance=attendance),
+            network=Network(model=model, learner=learner, numel=numel, participation=participation),
             phase=phases[0],
             total_steps=phases[-1].last_step,
             optim=self._optimization(learner, phases[0], batches.steps_per_epoch),
             inputs=Inputs(
                 batches=batches,
                 samples=self._samples(mapped.train_images, mapped.train_labels, dataset),
-                validation=held.parts.validation,
+                validation=data.parts.validation,
                 test=self._samples(mapped.test_images, mapped.test_labels, dataset),
             ),
             objective=Objective(label_smoothing=point.train.label_smoothing, device=self._device),
-            notice=notice(manifest),
+            notice=installed_notice(manifest),
         )
 
-    def course(self, rank: Rank, held: Holding) -> PhaseRunner:
-        """The way of a rank through its phases."""
-        return PhaseRunner(rank, held, self._optimization)
+    def phase_runner(self, rank: Rank, data: LoadedData) -> PhaseRunner:
+        """Runner of the training phases."""
+        return PhaseRunner(rank, data, self._optimization)
 
     @functools.cached_property
     def context(self) -> ProcessContext:
-        """The ranks of the run, with the process groups of their layout; made once, by all processes together."""
+        """The ranks of the run, with the process groups of their layout. A collective call the first time."""
         point, rank = self._manifest.point, self._identity.rank
-        return ProcessContext(rank=rank, point=point, recorder=self._recorder, groups=axis_groups(point.layout, rank))
+        return ProcessContext(
+            rank=rank, point=point, recorder=self._recorder, groups=group.axis_groups(point.layout, rank)
+        )
 
     @property
     def _strategy(self) -> type[Strategy]:
-        return catalog.load("strategy", self._manifest.point.strategy) if self._identity.size > 1 else Alone
+        return catalog.load("strategy", self._manifest.point.strategy) if self._identity.size > 1 else SingleRank
 
     def _place(self) -> Place:
         layout, rank = self.context.layout, self._identity.rank
@@ -250,19 +240,19 @@ class Session:
         )
 
     def _synchronised(self, model: nn.Module) -> BatchNormParticipation | None:
-        """Make batch-norm take its statistics along the data axis, where that has more than one index."""
+        """Synchronise batch-norm along the data axis, if that has more than one index."""
         several = self._manifest.point.data_size > 1
         return synchronise(model, self._recorder, self.context.group(DATA)) if several else None
 
     def _optimization(self, learner: nn.Module, phase: Phase, steps_per_epoch: int) -> Optimization:
-        """What every phase has of its own: optimizer, strategy, learning rate, and average where there is one."""
+        """Optimizer, strategy, learning rate and average of one phase."""
         point, settings = replace(self._manifest.point, train=phase.settings), phase.settings
         context, length = replace(self.context, point=point), settings.average_epochs
         optimizer, adascale = build_optimizer(settings, learner.parameters()), adascale_of(point)
         return Optimization(
             optimizer=optimizer,
             strategy=self._strategy(learner, optimizer, context),
-            pace=LrSchedule(
+            lr_schedule=LrSchedule(
                 settings,
                 batch_global=point.batch_global,
                 ranks=point.data_size,
@@ -271,18 +261,18 @@ class Session:
             ),
             average=Average(learner, epochs=length, steps_per_epoch=steps_per_epoch) if length else None,
             adascale=adascale,
-            noise=noise_of(point, steps_per_epoch, every_step=adascale is not None),
+            noise=gradient_noise(point, steps_per_epoch, every_step=adascale is not None),
         )
 
     def _samples(self, images: np.ndarray, labels: np.ndarray, dataset: Dataset) -> Samples:
-        """Images as the model wants them."""
-        dtype = WEIGHTS[self._manifest.point.train.precision]
+        """Images, scaled for the model."""
+        dtype = WEIGHT_DTYPES[self._manifest.point.train.precision]
         mean, std = scaling(dataset, pixels=self._wants_pixels)
         return Samples(images, labels, mean=mean, std=std, device=self._device, dtype=dtype)
 
     @property
-    def _talking_device(self) -> torch.device:
-        """Servers are on the CPU, and so are the messages to and from them."""
+    def _message_device(self) -> torch.device:
+        """Device of messages: the CPU if there are servers, which have no GPU."""
         return torch.device("cpu") if self._manifest.point.servers else self._device
 
     def _done(self, **facts: Any) -> RankReport:
@@ -293,9 +283,9 @@ class Session:
         return report
 
     def _leave(self) -> None:
-        """Take leave of the others after a good run."""
-        self._counters.look()  # the threads that communicate end with the group
-        self._clock_at_end = preflight_check.compared_again(self._clocks, self._identity.rank)
+        """Leave the process groups after a successful run."""
+        self._counters.look()  # communication threads end with the group
+        self._clock_at_end = preflight_check.clock_at_end(self._clocks, self._identity.rank)
         group.leave()
 
     def _report(self, **facts: Any) -> RankReport:
@@ -307,7 +297,7 @@ class Session:
             host=identity.host,
             pid=os.getpid(),
             device=str(self._device),
-            backend=group.backend_name(self._talking_device, identity.size),
+            backend=group.backend_name(self._message_device, identity.size),
             threads=torch.get_num_threads(),
             affinity=host.pinned(),
             versions=self._versions,
@@ -318,8 +308,8 @@ class Session:
             **facts,
         )
 
-    def _resume_note(self, written: Standing) -> str | None:
-        """What is different from where the checkpoint was written; None where nothing is."""
+    def _resume_note(self, written: CheckpointState) -> str | None:
+        """Host and versions that differ from those of the checkpoint; None without a difference."""
         changed = [] if written.host == self._identity.host else [f"host {written.host} → {self._identity.host}"]
         changed += [
             f"{name} {written.versions.get(name, 'unknown')} → {now}"
@@ -330,7 +320,7 @@ class Session:
 
 
 def weights_sha256(model: nn.Module) -> str:
-    """SHA-256 of all parameters and buffers: equal on ranks that hold the same bits."""
+    """SHA-256 of all parameters and buffers: equal on ranks with bitwise equal weights."""
     digest = hashlib.sha256()
     for name, tensor in model.state_dict().items():
         digest.update(name.encode())
@@ -338,8 +328,8 @@ def weights_sha256(model: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _make_repeatable(device: torch.device) -> None:
-    """Same settings, seed and machine, same bits. CPUs need nothing for it."""
+def _make_deterministic(device: torch.device) -> None:
+    """Make runs with equal settings, seed and machine bitwise equal; CPUs need no setting for it."""
     if device.type == "cuda":
         torch.backends.cudnn.benchmark = False
         torch.use_deterministic_algorithms(True, warn_only=True)

@@ -1,7 +1,7 @@
-"""The entry of every rank, under every launcher: python -m paceline.training.worker RUN_DIR
+"""Entry point of every rank, under every launcher: python -m paceline.training.worker RUN_DIR
 
-Reads `manifest.json`, trains, and says everything through the run folder: spans, curves,
-checkpoints, and last `ranks/rank-0003.json`. The standard output and error go to its log.
+It reads `manifest.json`, trains, and writes all results to the run folder: spans, curves, checkpoints, and last
+`ranks/rank-0003.json`. Standard output and error go to the rank's log.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 import traceback
 from pathlib import Path
 
-# Nothing heavy may be imported before the rank is tied to its parent and pinned to its cores:
+# No heavy imports before the parent watchdog runs and the rank is pinned to its cores:
 # torch sizes its thread pools when it is loaded.
 from paceline.errors import PacelineError
 from paceline.guard import end_with_launcher, keep_freed_memory, pin
@@ -24,7 +24,7 @@ from paceline.training import mpi_session
 
 
 def main() -> int:
-    """Run this rank to its end; 0 when it is done, 1 when it failed and said how, 75 when it was told to leave."""
+    """Exit code of this rank: 0 done, 1 failed (the report has the reason), 75 stopped early with a checkpoint."""
     started_at_ns = time.monotonic_ns()
     identity = this_rank()
     end_with_launcher(identity)
@@ -45,26 +45,26 @@ def _run(identity: Identity, folder: RunFolder, manifest: Manifest, started_at_n
 
         session = Session(identity, folder, manifest, started_at_ns)
         report = session.run()
-    except Exception as error:  # noqa: BLE001 - whatever ends a rank has to reach the launcher
+    except Exception as error:  # noqa: BLE001 - every failure has to reach the launcher
         report = session.failure(error) if session else _failure_at_start(identity, error)
     write_record(folder.rank_report(identity.rank), report)
     return {"done": 0, "stopped": STOPPED}.get(report.status, 1)
 
 
 def _run_script(identity: Identity, folder: RunFolder, manifest: Manifest, started_at_ns: int) -> int:
-    """The same for a script of the user's own: its exit code."""
+    """Exit code of a rank that runs a user script."""
     try:
         from paceline.training.script_session import ScriptRank
 
         report, code = ScriptRank(identity, folder, manifest, started_at_ns).run()
-    except Exception as error:  # noqa: BLE001 - whatever ends a rank has to reach the launcher
+    except Exception as error:  # noqa: BLE001 - every failure has to reach the launcher
         report, code = _failure_at_start(identity, error), 1
     write_record(folder.rank_report(identity.rank), report)
     return code
 
 
 def _failure_at_start(identity: Identity, error: Exception) -> RankReport:
-    """The report of a rank that ended before it knew more than its name: torch did not load, the disk is full."""
+    """Report of a rank that failed before its session started: torch did not load, the disk is full."""
     return RankReport(
         rank=identity.rank,
         status="failed",
@@ -87,8 +87,8 @@ if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
-    # A script may have asked Python for something at its end.
-    if mpi_session.ended() or "paceline.training.script_session" in sys.modules:
+    # A script may have registered exit handlers.
+    if mpi_session.is_finalized() or "paceline.training.script_session" in sys.modules:
         sys.exit(code)
-    # All that matters is on the disk: taking torch apart in order would only cost time.
+    # All results are on the disk: an orderly teardown of torch would only cost time.
     os._exit(code)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from data_files import four_arrays
-from paceline.data.arrays import Arrays, channel_statistics, digest, order, tidy
+from paceline.data.arrays import Arrays, channel_statistics, digest, normalised, order
 from paceline.errors import DataError
 
 
@@ -25,7 +25,7 @@ def both(images=None, labels=None):
 
 
 def test_greyscale_gets_a_channel_and_labels_are_int64():
-    found = tidy(arrays(), "a.npz")
+    found = normalised(arrays(), "a.npz")
     assert found.train_images.shape == (30, 5, 4, 1)
     assert (found.train_images.dtype, found.train_labels.dtype) == (np.uint8, np.int64)
     assert (found.classes, found.note) == (3, None)
@@ -33,31 +33,31 @@ def test_greyscale_gets_a_channel_and_labels_are_int64():
 
 @pytest.mark.parametrize("dtype", ["int16", "int64", "uint32"])
 def test_whole_numbers_of_other_types_become_bytes(dtype):
-    found = tidy(both(lambda x: x.astype(dtype)), "a.npz")
+    found = normalised(both(lambda x: x.astype(dtype)), "a.npz")
     assert found.train_images.dtype == np.uint8
     np.testing.assert_array_equal(found.train_images[..., 0], four_arrays()[0])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", ">f4", "float64"])
 def test_floats_become_float32(dtype):
-    found = tidy(both(lambda x: (x / 255).astype(dtype)), "a.npz")
+    found = normalised(both(lambda x: (x / 255).astype(dtype)), "a.npz")
     assert found.train_images.dtype == np.dtype("<f4")
     np.testing.assert_allclose(found.train_images[..., 0], four_arrays()[0] / 255, atol=1e-3)
 
 
 def test_channels_first_are_moved_last_and_said():
-    found = tidy(both(lambda x: np.zeros((len(x), 3, 8, 9), np.uint8)), "a.npz")
+    found = normalised(both(lambda x: np.zeros((len(x), 3, 8, 9), np.uint8)), "a.npz")
     assert found.train_images.shape == (30, 8, 9, 3)
     assert "channels first" in (found.note or "")
 
 
 def test_labels_in_a_column_and_whole_floats_are_taken():
-    found = tidy(both(labels=lambda y: y.astype(np.float64)[:, np.newaxis]), "a.npz")
+    found = normalised(both(labels=lambda y: y.astype(np.float64)[:, np.newaxis]), "a.npz")
     np.testing.assert_array_equal(found.train_labels, four_arrays()[1])
 
 
 def test_a_class_without_training_samples_is_said():
-    found = tidy(arrays(train_labels=np.arange(30) % 2), "a.npz")
+    found = normalised(arrays(train_labels=np.arange(30) % 2), "a.npz")
     assert found.note == "1 of 3 classes have no training sample"
 
 
@@ -89,7 +89,7 @@ def test_a_class_without_training_samples_is_said():
 )
 def test_what_does_not_fit_is_refused_with_a_sentence(bad, says):
     with pytest.raises(DataError) as caught:
-        tidy(bad, "a.npz")
+        normalised(bad, "a.npz")
     assert says in caught.value.what
     assert caught.value.right
     assert caught.value.next
@@ -107,7 +107,7 @@ def test_channel_statistics_are_those_of_numpy(dtype):
 
 
 def test_the_digest_changes_with_any_byte_shape_or_type():
-    usual = tidy(arrays(), "a").parts()
+    usual = normalised(arrays(), "a").parts()
     digests = {digest(usual), digest({name: array.copy() for name, array in usual.items()})}
     assert len(digests) == 1
     for name, array in usual.items():

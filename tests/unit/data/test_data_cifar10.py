@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from paceline.data import cifar10 as cifar10_module
-from paceline.data.arrays import sha256, tidy
+from paceline.data.arrays import normalised, sha256
 from paceline.data.cifar10 import BATCHES, CIFAR10_SHA256, CLASS_NAMES, cifar10, own_arrays, read_sheets
 from paceline.data.sources import NoSourceError, SourceFailure
 from paceline.data.store import check, prepare
@@ -115,7 +115,7 @@ def small_cifar10(tmp_path, monkeypatch):
         raise SourceFailure("not here")
 
     write_binary(tmp_path / "made")
-    parts = tidy(own_arrays(tmp_path / "made", tmp_path), "here").parts()
+    parts = normalised(own_arrays(tmp_path / "made", tmp_path), "here").parts()
     sums = {name: sha256(array.astype(np.uint8)) for name, array in parts.items()}
     monkeypatch.setattr(cifar10_module, "CIFAR10_SHA256", sums)
     for name in ("_from_download", "_from_npm"):

@@ -18,7 +18,7 @@ from image_files import image_bytes, noise, plain, write_folder
 from paceline.data import decoding, named_folders, pictures
 from paceline.data.arrays import digest
 from paceline.data.cache import Dataset, open_dataset
-from paceline.data.folders import Part, image_folder, mixed
+from paceline.data.folders import Part, image_folder, interleaved
 from paceline.data.sources import NoSourceError, SourceFailure
 from paceline.data.store import cached, catalog_state, check, prepare, split
 from paceline.errors import DataError
@@ -73,7 +73,7 @@ def test_every_image_is_stored_once_under_its_own_label(tmp_path, photos):
 @given(st.lists(st.integers(1, 40), min_size=2, max_size=6), st.data())
 def test_any_stretch_of_the_order_has_the_balance_of_the_whole(counts, data):
     part = Part(folder="f", by_class={f"{n}": tuple(f"{i}" for i in range(c)) for n, c in enumerate(counts)})
-    order = mixed(part, tuple(part.by_class))
+    order = interleaved(part, tuple(part.by_class))
     assert sorted(order) == sorted((n, f"f/{n}/{i}") for n, c in enumerate(counts) for i in range(c))
     start = data.draw(st.integers(0, len(order)))
     end = data.draw(st.integers(start, len(order)))
@@ -85,7 +85,7 @@ def test_any_stretch_of_the_order_has_the_balance_of_the_whole(counts, data):
 def test_names_are_drawn_and_not_taken_in_turn():
     """Names often count the shots of one scene: a test set of the first of them would be of other scenes."""
     names = tuple(f"{number:03d}.png" for number in range(90))
-    drawn = [int(path[-7:-4]) for _, path in mixed(Part(folder="f", by_class={"a": names}), ("a",))]
+    drawn = [int(path[-7:-4]) for _, path in interleaved(Part(folder="f", by_class={"a": names}), ("a",))]
     first = drawn[:30]
     assert sum(number < 30 for number in first) < 20
     assert abs(np.mean(first) - 44.5) < 15
@@ -282,7 +282,7 @@ def test_a_validation_set_is_smaller_by_its_damaged_images(tmp_path):
 
 
 def test_a_folder_full_of_junk_is_given_up_on(tmp_path, photos, monkeypatch):
-    monkeypatch.setattr(decoding, "_GIVE_UP_AFTER", 5)
+    monkeypatch.setattr(decoding, "_MAX_DAMAGED", 5)
     for path in photos.rglob("*.png"):
         path.write_bytes(b"")
     with pytest.raises(DataError, match=r"damaged images in the first \d+ of 36"):
@@ -353,7 +353,7 @@ def test_memory_holds_a_few_images_and_not_all(tmp_path, photos, monkeypatch):
     files = [(0, str(path)) for path in sorted(photos.rglob("*.png"))]
     for _ in decoding._in_order(files, 8):
         waiting[0] -= 1
-    assert 1 <= most[0] <= decoding._AHEAD + 2
+    assert 1 <= most[0] <= decoding._QUEUE_PER_THREAD + 2
 
 
 def test_images_are_decoded_in_parallel(photos, monkeypatch):

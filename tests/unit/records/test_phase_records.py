@@ -8,7 +8,7 @@ import pytest
 
 from paceline.records.run import CachedFeatures, Epoch, PhaseEnd, RankReport
 from paceline.storage.codec import from_plain, plain, read_record, write_record
-from paceline.training.checkpoint import Standing
+from paceline.training.checkpoint import CheckpointState
 
 EPOCH = {
     "epoch": 1,
@@ -51,7 +51,7 @@ def test_old_records_are_of_the_first_phase() -> None:
     assert from_plain(Epoch, EPOCH).phase == "train"
     report = from_plain(RankReport, REPORT)
     assert (report.training.phases, report.training.features) == ((), None)
-    standing = from_plain(Standing, STANDING)
+    standing = from_plain(CheckpointState, STANDING)
     assert (standing.phase, standing.phases) == ("train", ())
 
 

@@ -14,8 +14,8 @@ from paceline.training import checkpoint
 TWO = {"data": 2}
 
 
-def standing(step: int) -> checkpoint.Standing:
-    return checkpoint.Standing(
+def standing(step: int) -> checkpoint.CheckpointState:
+    return checkpoint.CheckpointState(
         point_id="p", seed=1, layout=TWO, step=step, epochs=(), epoch_elapsed_s=0.5, host="h", versions={"torch": "2"}
     )
 

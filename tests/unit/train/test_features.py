@@ -20,10 +20,10 @@ from paceline.storage.pulse import PulseWriter
 from paceline.storage.span_stream import SpanWriter, read_spans
 from paceline.training import features
 from paceline.training.batches import Samples
-from paceline.training.evaluate import at_once
+from paceline.training.evaluate import evaluation_batch
 from paceline.training.models.preprocessing import Preparation, Preprocessing
 from paceline.training.models.transfer import Transfer
-from paceline.training.parallel.strategy import Nobody
+from paceline.training.parallel.strategy import NoPeers
 
 POINT = Point(
     data=DataSettings(dataset="digits"),
@@ -58,13 +58,13 @@ def recorder(tmp_path):
 
 
 @pytest.fixture
-def wanted(tmp_path) -> features.Wanted:
+def wanted(tmp_path) -> features.FeatureRequest:
     sources = {"train": (samples(200), np.arange(20, 170)), "test": (samples(30), np.arange(30))}
-    return features.Wanted(model=network(), point=POINT, digest="d", cache=tmp_path / "cache", sources=sources)
+    return features.FeatureRequest(model=network(), point=POINT, digest="d", cache=tmp_path / "cache", sources=sources)
 
 
-def ready(wanted: features.Wanted, recorder: Recorder):
-    return features.ready(wanted, recorder, Nobody(), 0)
+def ready(wanted: features.FeatureRequest, recorder: Recorder):
+    return features.cached_features(wanted, recorder, NoPeers(), 0)
 
 
 def test_a_row_is_what_the_base_makes_of_its_image(wanted, recorder, tmp_path):
@@ -161,5 +161,5 @@ def test_as_many_images_are_computed_at_once_as_their_size_leaves_room_for(size,
     given = {"mean": (0.0,), "std": (1.0,), "device": torch.device("cpu"), "dtype": torch.float32}
     samples = Samples(images, np.zeros(3, np.int64), **given)
     prepared = Preprocessing(Preparation(size=size), (28, 28, 1))
-    assert at_once(Transfer(nn.Identity(), nn.Identity(), preprocessing=prepared), samples) == count
-    assert at_once(nn.Identity(), samples) == 256, "28×28, and no preprocessing of its own"
+    assert evaluation_batch(Transfer(nn.Identity(), nn.Identity(), preprocessing=prepared), samples) == count
+    assert evaluation_batch(nn.Identity(), samples) == 256, "28×28, and no preprocessing of its own"

@@ -11,8 +11,8 @@ import torch
 from paceline import catalog
 from paceline.errors import ModelError
 from paceline.training.models.build_model import build_model
-from paceline.training.models.keras_count import keras_count
 from paceline.training.models.keras_networks import KerasBase, _application, _keras, _preparation
+from paceline.training.models.summary import keras_count
 from paceline.training.models.transfer import Transfer
 
 # Looked for, not imported: which backend it takes is decided when it is.
@@ -120,5 +120,5 @@ def test_a_network_that_keras_has_not_is_refused():
 
 
 def test_other_precisions_are_refused(mobile):
-    with pytest.raises(ModelError, match="was given float64"):
+    with pytest.raises(ModelError, match="is float64"):
         mobile.base(torch.zeros(1, 3, 32, 32, dtype=torch.float64))

@@ -135,7 +135,7 @@ def test_a_checkpoint_restores_their_state_bit_for_bit(tmp_path, name):
 
     model, optimizer = made(0)
     step(model, optimizer)
-    standing = checkpoint.Standing(
+    standing = checkpoint.CheckpointState(
         point_id="p", seed=1, layout={"data": 1}, step=1, epochs=(), epoch_elapsed_s=0.0, host="h", versions={}
     )
     folder = checkpoint.write_checkpoint(tmp_path, standing, checkpoint.state_tensors(model, optimizer))

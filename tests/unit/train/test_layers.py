@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from paceline.training.models.layers import Dropout, Flatten, kept
+from paceline.training.models.layers import Dropout, Flatten, dropout_mask
 
 SHAPES = st.sampled_from([(), (1,), (5,), (3, 7), (2, 3, 4, 5), (4, 1, 1, 9), (2, 16, 3, 3), (0, 4)])
 
@@ -43,7 +43,7 @@ def test_dropout_leaves_out_or_enlarges_and_its_gradient_does_the_same(shape, p,
 def test_as_many_are_left_out_as_were_asked_for_wherever_they_are(p, layout):
     torch.manual_seed(3)
     values = torch.ones(40, 50, 10, 20).to(memory_format=layout)
-    stays = kept(values, p).double()
+    stays = dropout_mask(values, p).double()
     for axes in ((0, 1, 2, 3), (1, 2, 3), (0, 2, 3), (0, 1, 3), (0, 1, 2)):
         means = stays.mean(dim=axes)
         error = math.sqrt(p * (1 - p) * means.numel() / stays.numel())
@@ -53,7 +53,7 @@ def test_as_many_are_left_out_as_were_asked_for_wherever_they_are(p, layout):
 def test_neighbours_are_drawn_apart():
     """Four draws come out of one word of 64 bits, and its sign is one of them."""
     torch.manual_seed(4)
-    stays = kept(torch.ones(400_000), 0.5).double().view(-1, 4)
+    stays = dropout_mask(torch.ones(400_000), 0.5).double().view(-1, 4)
     assert (stays.mean(0) - 0.5).abs().max() < 0.01
     together = torch.corrcoef(stays.T) - torch.eye(4, dtype=torch.float64)
     assert together.abs().max() < 0.02

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.records.allocation import ProcessFacts
-from paceline.training.links import MOST_OF_A_KIND, Pair, pairs
+from paceline.training.links import MAX_PAIRS, Pair, pairs
 
 
 def ranks(*hosts: str) -> list[ProcessFacts]:
@@ -30,7 +30,7 @@ def test_a_rank_alone_has_no_link() -> None:
 @given(st.lists(st.sampled_from([f"h{number}" for number in range(20)]), min_size=1, max_size=60))
 def test_pairs_are_few_and_what_they_are_called(hosts) -> None:
     found = pairs(ranks(*hosts))
-    assert len(found) <= 2 * MOST_OF_A_KIND
+    assert len(found) <= 2 * MAX_PAIRS
     for pair in found:
         assert pair.source != pair.target
         assert (hosts[pair.source] == hosts[pair.target]) == (pair.kind == "inside")

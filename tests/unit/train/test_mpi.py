@@ -30,8 +30,8 @@ def test_errors_of_mpi_are_raised_not_fatal_and_no_thread_but_the_main_one_may_c
         "try:\n"
         "    world.Send(b'', dest=7)\n"
         "except MPI.Exception:\n"
-        "    mpi.leave()\n"
-        "    mpi.leave()\n"
+        "    mpi.finalize()\n"
+        "    mpi.finalize()\n"
         "    assert MPI.Is_finalized()\n"
         "    print('raised')\n"
     )
@@ -57,7 +57,7 @@ def test_leaving_what_was_never_joined_loads_nothing():
     done = python(
         "import sys\n"
         "from paceline.training import mpi_session as mpi\n"
-        "mpi.leave()\n"
+        "mpi.finalize()\n"
         "assert not any('mpi4py' in name for name in sys.modules)\n"
     )
     assert done.returncode == 0, done.stderr

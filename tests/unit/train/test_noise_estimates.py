@@ -13,8 +13,8 @@ from torch import nn
 
 from paceline.analyze.learning.noise import noise_scale
 from paceline.training.batches import Batch
-from paceline.training.gradient_noise import GradientNoise, Measured, noise_epoch
-from paceline.training.parallel.strategy import Nobody
+from paceline.training.gradient_noise import GradientNoise, NoiseSample, noise_epoch
+from paceline.training.parallel.strategy import NoPeers
 
 SPREAD = np.array([2.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.2, 0.2, 0.1, 0.1])
 TRACE = float((SPREAD**2).sum())
@@ -31,7 +31,7 @@ def steps(chance, *, signals, shares, draws=1):
     mean = (parts * (shares / batch)[:, None]).sum(2)
     local, whole = ((parts**2).sum(3) * (shares / batch)).sum(2), (mean**2).sum(2)
     return [
-        [Measured(t, batch, len(shares), float(local[d, t]), float(whole[d, t])) for t in range(count)]
+        [NoiseSample(t, batch, len(shares), float(local[d, t]), float(whole[d, t])) for t in range(count)]
         for d in range(draws)
     ]
 
@@ -92,7 +92,7 @@ def test_five_runs_are_covered_by_their_scatter():
 
 def test_drift_is_not_taken_for_noise():
     """A signal that falls evenly and scatters not at all has no variance from step to step to speak of."""
-    rows = [Measured(t, 32, 2, local=5.0 - t / 100, mean=4.0 - t / 100) for t in range(100)]
+    rows = [NoiseSample(t, 32, 2, local=5.0 - t / 100, mean=4.0 - t / 100) for t in range(100)]
     found = noise_epoch(1, 0, rows)
     assert found is not None
     assert found.signal_var == pytest.approx(0.01**2 / 2)
@@ -100,7 +100,7 @@ def test_drift_is_not_taken_for_noise():
 
 
 def test_an_epoch_counts_its_own_steps_and_one_difference_to_the_last():
-    rows = [Measured(t, 32, 2, local=5.0 + t, mean=4.0) for t in range(6)]
+    rows = [NoiseSample(t, 32, 2, local=5.0 + t, mean=4.0) for t in range(6)]
     first, second = noise_epoch(1, 0, rows[:4]), noise_epoch(2, 4, rows[3:])
     assert (first.measured, first.differences, second.measured, second.differences) == (4, 3, 2, 2)
     assert second.variance == pytest.approx(np.mean([rows[4].variance, rows[5].variance]))
@@ -110,7 +110,7 @@ def test_an_epoch_counts_its_own_steps_and_one_difference_to_the_last():
 
 
 def test_a_diverged_epoch_is_written_down_as_it_is():
-    rows = [Measured(t, 32, 2, local=float("inf"), mean=float("inf")) for t in range(3)]
+    rows = [NoiseSample(t, 32, 2, local=float("inf"), mean=float("inf")) for t in range(3)]
     found = noise_epoch(1, 0, rows)
     assert np.isnan(found.variance) and found.noise_scale is None
     assert noise_scale([SimpleNamespace(epochs=(), noise=(found,))], 32) is None
@@ -133,7 +133,7 @@ def test_parts_of_one_rank_are_told_apart(parts, seed):
     model, noise = nn.Linear(5, 1, bias=False).double(), GradientNoise(every=1, parts=parts, batch=24)
     inputs = torch.randn(24, 5, generator=generator, dtype=torch.float64)
     linear_step(noise, model, inputs, parts=parts)
-    (row,) = noise.gather(Nobody())
+    (row,) = noise.gather(NoPeers())
     chunks = inputs.chunk(parts)
     assert (row.step, row.samples, row.parts) == (0, 24, len(chunks))
     local = sum(len(chunk) * chunk.mean(0).square().sum().item() for chunk in chunks) / 24
@@ -147,14 +147,14 @@ def test_hooks_are_gone_after_a_measured_step_and_were_never_there_in_others():
         linear_step(noise, model, torch.randn(8, 5), step=step, parts=2)
         assert not model.weight._backward_hooks
     linear_step(noise, model, torch.randn(3, 5), step=9, parts=2)  # too small a rest to say anything
-    assert [row.step for row in noise.gather(Nobody())] == [0, 3, 6]
+    assert [row.step for row in noise.gather(NoPeers())] == [0, 3, 6]
 
 
 def test_a_single_part_measures_nothing():
     model, noise = nn.Linear(5, 1), GradientNoise(every=1, parts=1, batch=8)
     linear_step(noise, model, torch.randn(8, 5))
     assert not noise.on
-    assert not noise.gather(Nobody())
+    assert not noise.gather(NoPeers())
 
 
 def test_frozen_weights_are_left_out():
@@ -162,12 +162,12 @@ def test_frozen_weights_are_left_out():
     model[0].requires_grad_(False)
     noise = GradientNoise(every=1, parts=2, batch=8)
     linear_step(noise, model, torch.randn(8, 5), parts=2)
-    assert len(noise.gather(Nobody())) == 1
+    assert len(noise.gather(NoPeers())) == 1
 
 
 def test_state_comes_back_whole():
     noise, again = (GradientNoise(every=1, parts=2, batch=8) for _ in range(2))
     assert noise.state().shape == (0, 5)
-    noise.rows = [Measured(7, 8, 2, 0.1 + 0.2, 1 / 3), Measured(8, 8, 2, 1e-30, 1e30)]
+    noise.rows = [NoiseSample(7, 8, 2, 0.1 + 0.2, 1 / 3), NoiseSample(8, 8, 2, 1e-30, 1e30)]
     again.restore(noise.state())
     assert again.rows == noise.rows

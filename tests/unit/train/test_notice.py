@@ -7,8 +7,8 @@ import threading
 import pytest
 import torch
 
-from paceline.training.parallel.strategy import Nobody
-from paceline.training.termination_notice import EVERY_S, TerminationNotice
+from paceline.training.parallel.strategy import NoPeers
+from paceline.training.termination_notice import POLL_S, TerminationNotice
 
 CPU = torch.device("cpu")
 
@@ -60,7 +60,7 @@ def test_all_leave_before_the_same_step_whoever_was_told(who):
 
     left = decisions(3, tell)
     assert len(set(left)) == 1
-    assert left[0] is not None and 50 <= left[0] <= 50 + 2 * EVERY_S / 0.01
+    assert left[0] is not None and 50 <= left[0] <= 50 + 2 * POLL_S / 0.01
 
 
 def test_nobody_leaves_untold():
@@ -71,7 +71,7 @@ def test_a_run_gets_somewhere_before_it_leaves():
     assert decisions(2, lambda rank, step, notice: notice._note(signal.SIGTERM, None), start=40) == [41, 41]
 
 
-class Counted(Nobody):
+class Counted(NoPeers):
     """The peers of a single rank; notes when it was asked."""
 
     def __init__(self, clock):
@@ -96,8 +96,8 @@ def gaps(step_s, grace_s=60.0):
 @pytest.mark.parametrize("step_s", [0.0005, 0.02, 0.4, 5.0])
 def test_asking_is_about_once_a_second_or_once_a_step(step_s):
     found = gaps(step_s)
-    assert max(found) <= max(1.3 * EVERY_S, 1.01 * step_s)
-    assert min(found) >= max(0.7 * EVERY_S, 0.99 * step_s)
+    assert max(found) <= max(1.3 * POLL_S, 1.01 * step_s)
+    assert min(found) >= max(0.7 * POLL_S, 0.99 * step_s)
 
 
 def test_a_short_grace_is_asked_about_more_often():
@@ -128,7 +128,7 @@ def test_a_signal_that_came_before_the_rank_listened_is_heard():
         signal.raise_signal(signal.SIGUSR1)  # to this thread: others of the test process do not hold it back
         notice = TerminationNotice(possible=True)
         notice.listen()
-        assert notice._told
+        assert notice._received
         assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & {signal.SIGUSR1, signal.SIGTERM}
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGUSR1, signal.SIGTERM))

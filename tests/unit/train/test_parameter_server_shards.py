@@ -12,7 +12,7 @@ from paceline.errors import ModelError
 from paceline.records.settings import TrainSettings
 from paceline.training.optim.build_optimizer import build_optimizer
 from paceline.training.parallel.server import Shard
-from paceline.training.parallel.shards import Line, shards, slots
+from paceline.training.parallel.shards import FlatParameters, shards, slots
 
 OPTIMIZERS = {
     "sgd": TrainSettings(optimizer="sgd", lr=0.1),
@@ -41,7 +41,7 @@ def model() -> nn.Module:
 
 def test_a_line_holds_every_trainable_number_once_in_the_layout_of_its_parameter():
     trained = model()
-    line = Line(trained)
+    line = FlatParameters(trained)
     numbers = torch.zeros(line.count, dtype=line.dtype)
     views = line.views(numbers)
     for parameter, view in zip(line.parameters, views, strict=True):
@@ -55,7 +55,7 @@ def test_a_line_holds_every_trainable_number_once_in_the_layout_of_its_parameter
 def test_parameters_of_two_types_are_refused():
     mixed = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2).double())
     with pytest.raises(ModelError, match=r"several types: torch\.float32, torch\.float64"):
-        Line(mixed)
+        FlatParameters(mixed)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_what_an_optimizer_keeps(name, each, common):
 def test_parts_step_as_the_whole_does(name, servers):
     """Also when half-way all parts are thrown away and made anew of what they said, and while the rate changes."""
     whole, settings = model(), OPTIMIZERS[name]
-    line = Line(whole)
+    line = FlatParameters(whole)
     start = torch.cat([p.detach().as_strided((p.numel(),), (1,)) for p in line.parameters])
     optimizer = build_optimizer(settings, whole.parameters())
     parts = shards(line.count, servers)

@@ -11,7 +11,14 @@ from paceline.errors import ModelError
 from paceline.records.settings import DataSettings, FinetuneSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point
 from paceline.training.models.transfer import Transfer
-from paceline.training.phases import check, finetune_settings, kept_still, make_ready, planned, unfreeze
+from paceline.training.phases import (
+    check_model,
+    finetune_settings,
+    freeze_for_first_phase,
+    frozen_batchnorm,
+    planned_phases,
+    unfreeze,
+)
 
 POINT = Point(
     data=DataSettings(dataset="digits"),
@@ -29,18 +36,18 @@ def network() -> Transfer:
 
 
 def test_one_phase_is_all_there_is_without_a_second():
-    (only,) = planned(replace(POINT, finetune=FinetuneSettings()), 10)
+    (only,) = planned_phases(replace(POINT, finetune=FinetuneSettings()), 10)
     assert (only.name, only.settings, only.first_step, only.last_step) == ("train", POINT.train, 0, 30)
 
 
 def test_steps_and_epochs_are_counted_through():
-    first, second = planned(POINT, 10)
+    first, second = planned_phases(POINT, 10)
     assert (first.last_step, second.first_step, second.last_step, second.first_epoch) == (30, 30, 40, 3)
     assert [second.epoch(step, 10) for step in (30, 39)] == [3, 3]
 
 
 def test_a_phase_begins_with_a_new_epoch_where_the_one_before_ended_within_one():
-    _, second = planned(replace(POINT, train=replace(POINT.train, epochs=None, steps=14)), 10)
+    _, second = planned_phases(replace(POINT, train=replace(POINT.train, epochs=None, steps=14)), 10)
     assert (second.first_step, second.last_step, second.first_epoch) == (14, 24, 2)
     assert [second.epoch(step, 10) for step in (14, 23)] == [2, 2]
 
@@ -72,19 +79,19 @@ def test_numbers_of_an_optimizer_are_those_of_the_first_phase_where_it_is_the_sa
 
 def test_a_model_is_frozen_before_it_is_tuned_and_its_head_alone_is_trained_on_features():
     model = network()
-    assert make_ready(model, POINT) is model and model.frozen
+    assert freeze_for_first_phase(model, POINT) is model and model.frozen
     model = network()
     cached = replace(POINT, finetune=FinetuneSettings(), train=replace(POINT.train, cached_features=True))
-    assert make_ready(model, cached) is model.head and model.frozen
+    assert freeze_for_first_phase(model, cached) is model.head and model.frozen
     model = network()
-    assert make_ready(model, replace(POINT, finetune=FinetuneSettings())) is model and not model.frozen
+    assert freeze_for_first_phase(model, replace(POINT, finetune=FinetuneSettings())) is model and not model.frozen
 
 
 @pytest.mark.parametrize(("batchnorm", "trains"), [("frozen", False), ("train", True)])
 def test_batchnorm_of_a_base_is_tuned_where_that_is_asked_for(batchnorm, trains):
     model = network()
     model.freeze()
-    (norm,) = kept_still(model)
+    (norm,) = frozen_batchnorm(model)
     unfreeze(model, batchnorm)
     model.train()
     assert norm.training is trains
@@ -102,8 +109,8 @@ class Frozen(nn.Linear):
 @pytest.mark.parametrize(
     ("model", "point", "said"),
     [
-        (nn.Linear(2, 2), POINT, "has no freeze(), so that [finetune]"),
-        (Frozen(2, 2), POINT, "has no unfreeze(), so that [finetune]"),
+        (nn.Linear(2, 2), POINT, "has no freeze(), which [finetune] needs"),
+        (Frozen(2, 2), POINT, "has no unfreeze(), which [finetune] needs"),
         (Frozen(2, 2), CACHED, "has no features"),
         (nn.Linear(2, 2), CACHED, "has no freeze"),
         (nn.Linear(2, 2), SYNCHRONISED, "has no batch-norm"),
@@ -112,10 +119,10 @@ class Frozen(nn.Linear):
 )
 def test_a_model_that_lacks_something_is_refused(model, point, said):
     with pytest.raises(ModelError) as caught:
-        check(model, point)
+        check_model(model, point)
     assert said in caught.value.what and caught.value.next
 
 
 def test_a_model_that_has_it_all_is_taken():
     train = replace(POINT.train, cached_features=True, sync_batchnorm=True)
-    check(network(), replace(POINT, train=train))
+    check_model(network(), replace(POINT, train=train))

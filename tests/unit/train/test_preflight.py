@@ -7,7 +7,7 @@ from paceline.errors import ModelError, RequestError
 from paceline.records.run import Manifest
 from paceline.records.settings import AugmentSettings, DataSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point
-from paceline.training.model_check import checked
+from paceline.training.model_check import checked_model
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def ask(digits, tmp_path):
             launched_at_ns=0,
             launched_at="",
         )
-        return checked(manifest)
+        return checked_model(manifest)
 
     return ask
 

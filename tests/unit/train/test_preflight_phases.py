@@ -9,7 +9,7 @@ from paceline.errors import ModelError
 from paceline.records.run import Manifest
 from paceline.records.settings import DataSettings, FinetuneSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point
-from paceline.training.model_check import checked
+from paceline.training.model_check import checked_model
 
 GOOD = """
 from torch import nn
@@ -75,7 +75,7 @@ def ask(digits, tmp_path):
             ranks=2,
             device="cpu",
         )
-        return checked(
+        return checked_model(
             Manifest(
                 study="s",
                 point_id=point.point_id,
@@ -102,8 +102,8 @@ def test_a_model_that_can_is_passed_through_both_phases(ask, precision):
 @pytest.mark.parametrize(
     ("text", "settings", "said"),
     [
-        (PLAIN, {"finetune": 1}, "has no freeze(), so that [finetune] has nothing to unfreeze"),
-        (PLAIN, {"cached_features": True}, "has no freeze, so that train.cached_features cannot work"),
+        (PLAIN, {"finetune": 1}, "has no freeze(), which [finetune] needs"),
+        (PLAIN, {"cached_features": True}, "has no freeze, which train.cached_features needs"),
         (UNFLATTENED, {"cached_features": True}, "returns (2, 4, 6, 6) for 2 images"),
         (BEHIND, {"cached_features": True}, "does more than head(features(inputs))"),
         (BEHIND, {"cached_features": True, "precision": "bfloat16"}, "does more than head(features(inputs))"),

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from paceline.errors import ModelError
-from paceline.training.models.preprocessing import Preparation, Preprocessing, chosen
+from paceline.training.models.preprocessing import Preparation, Preprocessing, selected_preparation
 
 OWN = Preparation(size=224, resize=256, interpolation="bicubic", mean=(127.0,) * 3, std=(128.0,) * 3)
 
@@ -69,19 +69,19 @@ def test_other_numbers_of_channels_are_refused():
     ],
 )
 def test_what_the_options_ask_for(kind, image_size, size, resize, mean, std):
-    found = chosen(OWN, kind=kind, image_size=image_size)
+    found = selected_preparation(OWN, kind=kind, image_size=image_size)
     assert (found.size, found.resize, found.mean[0], found.std[0]) == (size, resize, mean, std)
 
 
 @pytest.mark.parametrize("wrong", [{"kind": "ours"}, {"image_size": 0}, {"image_size": True}, {"image_size": 2.5}])
 def test_impossible_options_are_refused(wrong):
     with pytest.raises(ModelError):
-        chosen(OWN, **{"kind": "own", "image_size": None, **wrong})
+        selected_preparation(OWN, **{"kind": "own", "image_size": None, **wrong})
 
 
 def test_what_was_done_is_said_in_a_line():
     assert OWN.text == "224×224 pixels (bicubic, antialiased, the middle of 256), (x - 127) / 128"
-    assert chosen(OWN, kind="none", image_size=None).text == "size as given, values 0 to 255 as they are"
+    assert selected_preparation(OWN, kind="none", image_size=None).text == "size as given, values 0 to 255 as they are"
 
 
 def test_it_has_nothing_that_ranks_would_exchange():

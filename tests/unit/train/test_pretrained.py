@@ -16,8 +16,7 @@ from paceline.errors import ModelError
 from paceline.training.models import keras_resnet50, pretrained
 from paceline.training.models.build_model import build_model
 from paceline.training.models.efficientnet_lite import EfficientNetLite0, SameConv2d, renamed
-from paceline.training.models.keras_count import keras_count
-from paceline.training.models.summary import summary
+from paceline.training.models.summary import keras_count, summary
 from paceline.training.models.transfer import Transfer
 from paceline.training.models.weights import read_weights
 

@@ -16,7 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 from paceline import catalog
 from paceline.records.settings import TrainSettings
 from paceline.training.optim.build_optimizer import build_optimizer
-from paceline.training.parallel.ddp import NeverCompiled
+from paceline.training.parallel.ddp import UncompiledDdp
 
 dist.init_process_group("gloo")
 torch.manual_seed(1)
@@ -35,7 +35,7 @@ def trained(wrapped, optimizer_of):
     return torch.cat([p.detach().reshape(-1) for p in model.parameters()])
 
 settings = {name: TrainSettings(optimizer=name, lr=0.1) for name in ("sgd", "adam", "adamw")}
-ours = {name: trained(NeverCompiled, lambda p: build_optimizer(given, p)) for name, given in settings.items()}
+ours = {name: trained(UncompiledDdp, lambda p: build_optimizer(given, p)) for name, given in settings.items()}
 print("torch._dynamo" in sys.modules, hasattr(torch, "_dynamo"))
 for name, weights in ours.items():
     kind = catalog.load("optimizer", name)

@@ -10,7 +10,7 @@ from light_launch import point
 from paceline.data.store import prepare
 from paceline.records.settings import AugmentSettings, DataSettings
 from paceline.training.batches import Samples
-from paceline.training.reading import hold, make_batches, read_bytes, share_of
+from paceline.training.reading import data_share, load_data, make_batches, read_bytes
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def folder(tmp_path_factory):
 
 def held(folder, read, ranks=2, rank=0):
     settings = DataSettings(dataset="digits", read=read, validation=100)
-    return hold(folder, replace(point(ranks), data=settings), rank)
+    return load_data(folder, replace(point(ranks), data=settings), rank)
 
 
 def test_every_rank_that_reads_the_whole_has_what_is_mapped(folder):
@@ -57,7 +57,7 @@ def test_a_single_rank_needs_no_mpi(folder):
 
 def test_shares_are_neighbours_and_cover_everything_once():
     indices = np.array([0, 1, 4, 5, 6, 9, 11])
-    shares = [share_of(indices, rank, 3) for rank in range(3)]
+    shares = [data_share(indices, rank, 3) for rank in range(3)]
     assert [len(own) for own in shares] == [3, 2, 2]
     assert np.array_equal(np.concatenate(shares), indices)
 

@@ -9,11 +9,11 @@ import pytest
 
 from paceline.analyze.learning.lr_advice import Measured, lr_advice
 from paceline.records.settings import TrainSettings
-from paceline.training.lr_range_test import RANGE, Rising, Watch
+from paceline.training.lr_range_test import RANGE, DivergenceDetector, RisingRates
 
 
-def rising(first: float, last: float, steps: int) -> Rising:
-    return Rising(TrainSettings(schedule=RANGE, lr=first, step_factor=last / first, steps=steps), steps)
+def rising(first: float, last: float, steps: int) -> RisingRates:
+    return RisingRates(TrainSettings(schedule=RANGE, lr=first, step_factor=last / first, steps=steps), steps)
 
 
 def test_rates_rise_by_the_same_factor_from_the_first_to_the_last():
@@ -22,8 +22,8 @@ def test_rates_rise_by_the_same_factor_from_the_first_to_the_last():
 
 
 def stopped_after(losses: list[float], steps: int = 100) -> int | None:
-    watch = Watch(steps)
-    return next((number for number, loss in enumerate(losses, start=1) if watch.runs_away(loss)), None)
+    watch = DivergenceDetector(steps)
+    return next((number for number, loss in enumerate(losses, start=1) if watch.diverges(loss)), None)
 
 
 def test_a_loss_that_is_no_number_ends_it_at_once():
@@ -56,12 +56,16 @@ def test_on_a_quadratic_the_rate_is_stable_and_not_far_below_the_largest_that_is
     generator = np.random.default_rng(seed)
     curvature = largest * np.geomspace(0.1, 1.0, 20)
     steps, stable = 200, 2 / largest
-    pace, watch, point = rising(stable * 1e-4, stable * 1e3, steps), Watch(steps), generator.normal(size=20)
+    pace, watch, point = (
+        rising(stable * 1e-4, stable * 1e3, steps),
+        DivergenceDetector(steps),
+        generator.normal(size=20),
+    )
     rates, losses = [], []
     for step in range(steps):
         rates.append(pace.lr(step))
         losses.append(0.5 * float(curvature @ np.square(point)) * generator.uniform(0.9, 1.1))
-        if watch.runs_away(losses[-1]):
+        if watch.diverges(losses[-1]):
             break
         point -= rates[-1] * curvature * (point + 0.3 * generator.normal(size=20))
     advice = lr_advice([Measured(seed=seed, rates=rates, losses=losses, planned=steps)], batch_global=1, ranks=1)

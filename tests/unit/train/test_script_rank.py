@@ -116,7 +116,7 @@ def test_a_warned_script_is_not_killed_by_the_warning() -> None:
     before = signal.getsignal(signal.SIGUSR1)
     signal.pthread_sigmask(signal.SIG_BLOCK, script_session.SIGNALS)  # as the wrapper of a scheduler's job leaves them
     try:
-        script_session._hear_warnings()
+        script_session._unblock_warnings()
         assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & set(script_session.SIGNALS)
         signal.raise_signal(signal.SIGUSR1)
     finally:
@@ -140,11 +140,11 @@ def test_the_environment_is_torchruns_on_every_host() -> None:
 def test_rank_0_keeps_the_store_until_every_rank_is_done() -> None:
     store, size = dist.HashStore(), 3
     ranks = [replace(ALONE, rank=number, size=size) for number in range(size)]
-    first = threading.Thread(target=script_session._wait_for_the_others, args=(store, ranks[0]), daemon=True)
+    first = threading.Thread(target=script_session._wait_for_other_ranks, args=(store, ranks[0]), daemon=True)
     first.start()
-    script_session._wait_for_the_others(store, ranks[2])  # the others go when they are done
-    first.join(4 * script_session._LOOK_S)
+    script_session._wait_for_other_ranks(store, ranks[2])  # the others go when they are done
+    first.join(4 * script_session._POLL_S)
     assert first.is_alive()
-    script_session._wait_for_the_others(store, ranks[1])
+    script_session._wait_for_other_ranks(store, ranks[1])
     first.join(20)
     assert not first.is_alive()

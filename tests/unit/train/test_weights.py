@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from paceline.errors import ModelError
-from paceline.training.models.weights import fit_weights, read_weights, tensors_sha256
+from paceline.training.models.weights import load_into, read_weights, tensors_sha256
 from paceline.training.session import weights_sha256
 
 
@@ -30,7 +30,7 @@ def saved(path: Path, held: object) -> Path:
 
 
 def fitted(path: Path, network: nn.Module) -> dict[str, torch.Tensor]:
-    fit_weights(network, read_weights(path), spare=("fc.",), where=path.name)
+    load_into(network, read_weights(path), spare=("fc.",), where=path.name)
     return network.state_dict()
 
 
@@ -67,7 +67,7 @@ def test_a_last_layer_is_left_out_and_a_count_of_batches_may_lack(tmp_path):
     ("change", "said"),
     [
         (lambda held: held.pop("1.weight"), "lacks 1 of the 7 tensors of this network, '1.weight' first"),
-        (lambda held: held.update({"2.weight": torch.zeros(3)}), "no place for, '2.weight' first"),
+        (lambda held: held.update({"2.weight": torch.zeros(3)}), "does not have, '2.weight' first"),
         (lambda held: held.update({"0.bias": torch.zeros(5)}), "'0.bias' in the shape (5,)"),
         (lambda held: held.update({"0.bias": torch.full((4,), torch.nan)}), "'0.bias' that are not finite"),
         (lambda held: held.update({"lr": 0.1}), "holds 'lr', which is a float"),

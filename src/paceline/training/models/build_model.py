@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from torch import nn
+from torch.nn.modules.conv import _ConvNd
 
 from paceline import catalog
 from paceline.errors import ModelError
+from paceline.training.models.transfer import Transfer
 
 
 def build_model(
@@ -34,15 +36,15 @@ def build_model(
     model_file: Path | None = None,
     model_digest: str = "",
 ) -> nn.Module:
-    """The module that settings ask for; every way this can go wrong is a ModelError.
+    """The configured module; every failure is a ModelError.
 
-    A file that is no longer the one of `model_digest` is refused: its runs would be of another point.
+    A file that differs from `model_digest` is refused: its runs would be of another point.
     """
     if model_file and model_digest and hashlib.sha256(_source(model_file)).hexdigest() != model_digest:
         raise ModelError(
             f"{model_file} was changed while its study ran.",
-            right="All runs of a study have to train the same model.",
-            next="Run the study again: what the changed file builds is another point, and finished runs are kept.",
+            right="All runs of a study must train the same model.",
+            next="Run the study again: the changed file is another point, and finished runs stay valid.",
         )
     builder = _builder(name, model_file)
     arguments = _arguments(name, builder, options, {"shape": shape, "classes": classes})
@@ -59,9 +61,23 @@ def build_model(
     if not isinstance(model, nn.Module):
         raise ModelError(
             f"The model function {name!r} returned {type(model).__name__}.",
-            right="It has to return a torch.nn.Module.",
+            right="It must return a torch.nn.Module.",
         )
     return model
+
+
+def init_as_keras(model: nn.Module) -> None:
+    """Draw the weights anew as Keras does; of a network with a pretrained base, those of its head alone.
+
+    Kernels of dense layers and convolutions are uniform in ± √(6 / (inputs + outputs)) (Glorot and Bengio 2010), their
+    biases 0. PyTorch draws both uniform in ± 1 / √inputs: for a dense layer of 128 on 9,216 inputs that is ± 0.0104
+    where Keras has ± 0.0253. Batch normalisation starts with 1 and 0 in both.
+    """
+    for module in (model.head if isinstance(model, Transfer) else model).modules():
+        if isinstance(module, nn.Linear | _ConvNd):
+            nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
 
 
 def _source(model_file: Path) -> bytes:
@@ -103,24 +119,24 @@ def _builder(name: str, model_file: Path | None) -> Callable[..., Any]:
 
 
 def _arguments(
-    name: str, builder: Callable[..., Any], options: Mapping[str, Any], given: Mapping[str, Any]
+    name: str, builder: Callable[..., Any], options: Mapping[str, Any], context: Mapping[str, Any]
 ) -> dict[str, Any]:
     parameters = inspect.signature(builder).parameters
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
-        return {**given, **options}
+        return {**context, **options}
     unknown = [key for key in options if key not in parameters]
     if unknown:
-        known = [key for key in parameters if key not in given]
+        known = [key for key in parameters if key not in context]
         near = catalog.nearest(unknown[0], known)
         raise ModelError(
             f"The model {name!r} has no option called {unknown[0]!r}." + (f" Did you mean {near!r}?" if near else ""),
             right=f"Its options are: {', '.join(known) or 'none'}.",
         )
-    return {key: value for key, value in given.items() if key in parameters} | dict(options)
+    return {key: value for key, value in context.items() if key in parameters} | dict(options)
 
 
 def _where(error: BaseException, model_file: Path | None) -> str:
-    """The line of the user's file in which an error arose."""
+    """Line of the user's file at which an error occurred."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if model_file and Path(f.filename) == model_file]
     return f" (line {frames[-1].lineno} of {model_file})" if frames else ""
 

@@ -1,7 +1,7 @@
 """The convolutional networks of the published studies, and one for photos.
 
-Where a network pools after ReLU, the two are swapped: max(relu(x)) equals relu(max(x)), and
-pooling first leaves a quarter of the work for ReLU, forward and backward.
+Pooling before ReLU: max(relu(x)) equals relu(max(x)), and pooling first leaves a quarter of the work for ReLU, forward
+and backward.
 """
 
 from __future__ import annotations
@@ -59,9 +59,11 @@ def cnn_small(
 
 
 def cnn_photo(shape: tuple[int, int, int], classes: int, *, dropout: float = 0.25) -> nn.Module:
-    """Five convolutions, each followed by pooling, and the mean over what is left of the image: 393,893 parameters for
-    5 classes in colour at any size. Each has twice the channels on a quarter of the pixels, so all but the first cost
-    the same."""
+    """Five convolutions, each followed by pooling, and global average pooling.
+
+    393,893 parameters for 5 classes in colour at any size. Channels double as pixels drop to a quarter, so all
+    convolutions but the first have equal cost.
+    """
     height, width, channels = shape
     if min(height, width) < 32:
         raise _too_small(shape, 32)

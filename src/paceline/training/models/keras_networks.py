@@ -1,11 +1,11 @@
 """Keras 3's applications with a new head, computed by PyTorch: `keras:EfficientNetB0`.
 
-With its torch backend a Keras network is made of torch parameters, so it trains like any other here. What differs:
+With its torch backend a Keras network has torch parameters and trains like any other. Differences:
 
-    images        N×H×W×C; turned around on the way in
-    statistics    of batch-norm are parameters that nothing trains; here they are buffers, so that ranks keep them alike
-    training mode is an argument of the call, for the whole network at once
-    precision     float32 alone
+    images        N×H×W×C: inputs are permuted
+    statistics    of batch-norm are non-trainable parameters in Keras; here they are buffers, which ranks synchronise
+    training mode is an argument of the call, for the whole network
+    precision     float32 only
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from torch import nn
 from paceline.catalog import nearest
 from paceline.errors import ModelError
 from paceline.identity import set_variables
-from paceline.training.models.preprocessing import Preparation, chosen
+from paceline.training.models.preprocessing import Preparation, selected_preparation
 from paceline.training.models.pretrained import (
     Pretrained,
     TransferOptions,
-    assembled,
     load_weights,
     takes_transfer_options,
+    transfer_model,
 )
 from paceline.training.models.transfer import Transfer
 
-# Sizes that the published weights were trained on, where it is not 224.
+# Image sizes of the published weights, if not 224.
 _SIZES = {
     **dict.fromkeys(("InceptionV3", "InceptionResNetV2", "Xception"), 299),
     "NASNetLarge": 331,
@@ -44,7 +44,7 @@ _SIZES = {
     **dict(zip((f"EfficientNetV2{n}" for n in "SML"), (384, 480, 480), strict=True)),
 }
 _USUAL_SIZE = 224
-# What Keras itself writes weights to.
+# Extension of weight files of Keras.
 _KERAS_FILE = ".h5"
 
 
@@ -52,11 +52,11 @@ class KerasBase(nn.Module):
     """A Keras network as a base: N×3×H×W in, N×features out."""
 
     one_mode = True
-    """Its batch-norm has no mode of its own: training or evaluation is said to the whole network."""
+    """Training or evaluation mode applies to the whole network, batch-norm included."""
 
     def __init__(self, network: Any) -> None:
         super().__init__()
-        # In a list, or Keras's own idea of what its parameters are would be registered beside ours.
+        # In a list: nn.Module would otherwise register Keras's parameters a second time.
         self._network = [network]
         for variable in network.variables:
             if variable.trainable:
@@ -71,25 +71,25 @@ class KerasBase(nn.Module):
 
     @property
     def num_fixed(self) -> int:
-        """Values that Keras counts and nothing trains; the state of its random numbers is none of them."""
+        """Values that Keras counts as non-trainable, without the state of its random generators."""
         return self.network.count_params() - sum(p.numel() for p in self.parameters())
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         if inputs.dtype != torch.float32:
             raise ModelError(
-                f"A Keras network was given {str(inputs.dtype).removeprefix('torch.')}.",
-                right="It computes in float32 alone.",
+                f"The input of a Keras network is {str(inputs.dtype).removeprefix('torch.')}.",
+                right="It computes in float32 only.",
                 next="Use `--set train.precision=float32`.",
             )
         return self.network(inputs.permute(0, 2, 3, 1), training=self.training)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Say it to Keras, too: `trainable` is what it counts by."""
+        """Also set `trainable` of Keras, which determines its counts."""
         self.network.trainable = requires_grad
         return super().requires_grad_(requires_grad)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
-        """Move to a device or layout; Keras's variables go on sharing their memory with the buffers here."""
+        """Move to a device or memory format; Keras's variables still share memory with the buffers here."""
         super()._apply(fn, recurse)
         for variable in self.network.variables:
             if variable.path in self._buffers:
@@ -102,7 +102,7 @@ def keras_network(network: str, shape: tuple[int, int, int], classes: int, optio
     """An application of Keras, pooled to its features, with a head for `classes`."""
     build, module = _application(network)
     own = _preparation(module.preprocess_input, _SIZES.get(network, _USUAL_SIZE))
-    size = chosen(own, kind=options.preprocessing, image_size=options.image_size).size
+    size = selected_preparation(own, kind=options.preprocessing, image_size=options.image_size).size
     input_shape = (*shape[:2], 3) if size is None else (size, size, 3)
     base = KerasBase(_built(network, build, input_shape, "imagenet" if options.weights == "imagenet" else None))
     pretrained = Pretrained(
@@ -111,7 +111,7 @@ def keras_network(network: str, shape: tuple[int, int, int], classes: int, optio
         features=base.network.output_shape[-1],
         own=own,
     )
-    model = assembled(pretrained, shape, classes, options)
+    model = transfer_model(pretrained, shape, classes, options)
     model.facts["weights"] = _weights_text(pretrained, base, options.weights)
     return model
 
@@ -136,7 +136,7 @@ def _keras() -> ModuleType:
 
 
 def _application(network: str) -> tuple[Any, ModuleType]:
-    """The function that builds a network, and the module that has its preprocessing."""
+    """Function that builds a network, and the module with its preprocessing."""
     applications = _keras().applications
     found = {name: value for name, value in vars(applications).items() if inspect.isfunction(value)}
     if network not in found:
@@ -151,14 +151,14 @@ def _application(network: str) -> tuple[Any, ModuleType]:
 
 def _built(name: str, build: Any, input_shape: tuple[int, ...], weights: str | None) -> Any:
     keras = _keras()
-    # Its initialisers draw from Python's generator, which nobody has seeded: the same seed, the same network.
+    # Its initialisers use Python's generator, which is not seeded otherwise.
     keras.utils.set_random_seed(torch.initial_seed() % 2**32)
     try:
         return build(include_top=False, weights=weights, input_shape=input_shape, pooling="avg")
     except Exception as error:
         if weights and "URL fetch failure" in str(error):
             raise ModelError(
-                f"The ImageNet weights of {name} could not be had: {str(error).partition(': ')[0]}.",
+                f"The ImageNet weights of {name} could not be downloaded: {str(error).partition(': ')[0]}.",
                 right="Keras looks for them in .keras/models of your home folder, and downloads them otherwise.",
                 next="Get that file where there is a network, or use `--set model.name=efficientnet-lite0`.",
             ) from error
@@ -166,7 +166,7 @@ def _built(name: str, build: Any, input_shape: tuple[int, ...], weights: str | N
 
 
 def _weights_text(pretrained: Pretrained, base: KerasBase, weights: str) -> str:
-    """Read weights of one's own where they are asked for; where they came from, for the record."""
+    """Description of the weights, which are loaded if they are a file."""
     if weights == "imagenet":
         return "imagenet: as Keras publishes them"
     if not weights.endswith(_KERAS_FILE):
@@ -182,7 +182,7 @@ def _weights_text(pretrained: Pretrained, base: KerasBase, weights: str) -> str:
 
 
 def _preparation(preprocess: Any, size: int) -> Preparation:
-    """What a `preprocess_input` does, found by asking it: every one of Keras's is linear in each channel."""
+    """Preparation equal to a `preprocess_input`, determined by calling it: all of them are linear in each channel."""
     images = np.zeros((2, 1, 1, 3), np.float32)
     images[1] = 255.0
     low, high = preprocess(images.copy())[:, 0, 0].astype(float)
@@ -191,6 +191,6 @@ def _preparation(preprocess: Any, size: int) -> Preparation:
     reverse = bool(abs(preprocess(red.copy())[0, 0, 0, 0] - low[0]) < 1e-6)
     std = [round(float(255.0 / (b - a)), 4) for a, b in zip(low, high, strict=True)]
     mean = [round(float(-a * s), 4) for a, s in zip(low, std, strict=True)]
-    if reverse:  # ours are in the order of the pixels
+    if reverse:  # ours are in the order of the input channels
         mean, std = mean[::-1], std[::-1]
     return Preparation(size=size, mean=tuple(mean), std=tuple(std), reverse=reverse)

@@ -6,7 +6,7 @@
     a bias b in every convolution             taken off the running mean: (x + b) - mean = x - (mean - b)
     blue, green, red minus ImageNet's mean    the same, as its preprocessing
 
-Its weights are those of He et al. (2015), "Deep residual learning". Kernels come as height, width, inputs, outputs.
+Its weights are those of He et al. (2015), "Deep residual learning". Kernels are height, width, inputs, outputs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import nn
 
 from paceline.data.weights_store import KERAS_RESNET50
 from paceline.training.models.preprocessing import Preparation
-from paceline.training.models.pretrained import Pretrained, TransferOptions, takes_transfer_options, with_head
+from paceline.training.models.pretrained import Pretrained, TransferOptions, pretrained_model, takes_transfer_options
 from paceline.training.models.torchvision_import import torchvision_models
 from paceline.training.models.transfer import Transfer
 
@@ -50,7 +50,7 @@ def keras_resnet50(shape: tuple[int, int, int], classes: int, options: TransferO
         rename=renamed,
         sha256=SHA256,
     )
-    return with_head(network, shape, classes, options)
+    return pretrained_model(network, shape, classes, options)
 
 
 def _network() -> nn.Module:
@@ -65,7 +65,7 @@ def _network() -> nn.Module:
 
 
 def renamed(published: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Keras's tensors as torchvision's modules have them; tensors that are not Keras's stay as they are."""
+    """Keras's tensors under the names and in the layout of torchvision; other tensors are unchanged."""
     if "conv1/kernel" not in published:
         return dict(published)
     found = {"fc.weight": published["fc1000/kernel"].T, "fc.bias": published["fc1000/bias"]}
@@ -83,7 +83,7 @@ def renamed(published: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def _places(layer: str) -> tuple[str, str]:
-    """Where a convolution of Keras and its batch-norm are in torchvision: res3a_branch2b is in layer2.0.conv2."""
+    """Names of a convolution of Keras and its batch-norm in torchvision: res3a_branch2b is layer2.0.conv2."""
     if layer == "conv1":
         return "conv1", "bn1"
     match = _CONVOLUTION.fullmatch(layer)

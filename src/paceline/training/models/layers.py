@@ -1,8 +1,8 @@
-"""Two layers of the small networks that PyTorch has too, and computes more slowly on a CPU.
+"""Two layers of the small networks that are faster on a CPU than those of PyTorch.
 
-Flatten    in the order in which channels-last images lie in memory, height × width × channels, as Keras does: in
-           PyTorch's own order it would be a copy, forward and backward
-Dropout    16 random bits a value in place of a random number: drawing those took a tenth of a small network's step
+Flatten    in the memory order of channels-last images, height × width × channels, as Keras does: PyTorch's order would
+           need a copy, forward and backward
+Dropout    16 random bits per value instead of a random float: these took a tenth of a small network's step
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch.nn import functional
 
 _BITS = 16
 _LOWEST = -(1 << 63)
-"""Of an int64."""
+"""Smallest int64."""
 
 
 class Flatten(nn.Module):
@@ -26,7 +26,7 @@ class Flatten(nn.Module):
 
 
 class Dropout(nn.Dropout):
-    """Each value is left out with probability p, to 1/65,536, and the others grow by 1 / (1 - p)."""
+    """Each value is zeroed with probability p, to 1/65,536, and the others are scaled by 1 / (1 - p)."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if not self.training or self.p in (0, 1) or input.device.type != "cpu":
@@ -37,10 +37,10 @@ class Dropout(nn.Dropout):
 class _Drop(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: torch.Tensor, p: float) -> torch.Tensor:
-        stays = kept(values, p).to(values.dtype)
+        stays = dropout_mask(values, p).to(values.dtype)
         ctx.save_for_backward(stays)
         ctx.factor = 1 / (1 - p)
-        # In two products: a factor in bfloat16 would be off by a quarter of a per cent, and with it every activation.
+        # Two products: a factor in bfloat16 would have an error of 0.25 %, and with it every activation.
         return (values * stays).mul_(ctx.factor)
 
     @staticmethod
@@ -49,11 +49,11 @@ class _Drop(torch.autograd.Function):
         return (gradients[0] * stays).mul_(ctx.factor), None
 
 
-def kept(values: torch.Tensor, p: float) -> torch.Tensor:
-    """Which values stay, drawn from the default generator: as many bits for any layout of them."""
+def dropout_mask(values: torch.Tensor, p: float) -> torch.Tensor:
+    """Mask of retained values, from the default generator: as many bits for any memory layout."""
     words = torch.empty(-(-values.numel() * _BITS // 64), dtype=torch.int64).random_(_LOWEST, None)
     draws = words.view(torch.int16)[: values.numel()]
-    # In the order of the values' own memory, so that no product has to jump.
+    # In the memory order of the values, for contiguous access.
     dense = values.is_contiguous() or values.is_contiguous(memory_format=torch.channels_last)
     draws = draws.as_strided(values.size(), values.stride()) if dense else draws.view(values.size())
     highest = (1 << (_BITS - 1)) - 1

@@ -1,15 +1,15 @@
-"""What a pretrained network wants done to pixels before it sees them, for a whole batch at once.
+"""Preprocessing of a pretrained network, for a whole batch at once.
 
     pixels 0..255, N×C×H×W ──▶ three channels ──▶ shorter side to `resize` ──▶ middle `size`×`size` ──▶ (x - mean) / std
 
-    own    as its authors did it: its size, its interpolation, its scaling
-    twice  the same on pixels that were divided by 255 before: what a script does that scales images for a network which
-           scales them itself, as Keras's EfficientNet does
-    unit   pixels ÷ 255 and nothing else: what most scripts do, whatever the network was trained with
-    none   pixels as they are, in their own size
+    own    as in pretraining: size, interpolation, scaling
+    twice  `own` on pixels that were divided by 255 before: a script that scales images for a network with a scaling
+           layer, as Keras's EfficientNet has
+    unit   pixels ÷ 255 only: what most scripts do
+    none   pixels unchanged, in their original size
 
-All but `own` are mistakes, one of which a published study has made: with `own` beside them it shows which step makes a
-pretrained network useless. With an `image_size` all bring images to that size.
+All but `own` are mistakes, one of which is in a published study: comparing them with `own` shows which step makes a
+pretrained network useless. With an `image_size` all resize images to that size.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ PIXELS = 255.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
-    """The steps of a preprocessing; `size` None leaves images in the size that they have."""
+    """Steps of a preprocessing; `size` None keeps the size of the images."""
 
     size: int | None = None
-    """Height and width that the network is fed with."""
+    """Height and width of the network input."""
     resize: int | None = None
-    """What the shorter side is brought to before the middle is cut out; `size` where None."""
+    """Length of the shorter side before the centre crop; None for `size`."""
     interpolation: str = "bilinear"
-    """bilinear or bicubic, antialiased: a smaller image is an average, not a sample, of the larger one."""
+    """bilinear or bicubic, antialiased."""
     mean: tuple[float, ...] = (0.0,) * CHANNELS
     std: tuple[float, ...] = (1.0,) * CHANNELS
     """Both in units of pixels, 0 to 255, in the order red, green, blue."""
     reverse: bool = False
-    """Whether channels are exchanged in the end: the network was trained on blue, green, red."""
+    """Whether the network was trained on blue, green, red."""
 
     @property
     def text(self) -> str:
-        """What is done, in a line for the record."""
+        """Description in one line, for the record."""
         parts = ["size as given"]
         if self.size is not None:
             before = f", the middle of {self.resize}" if self.resize not in (None, self.size) else ""
@@ -58,8 +58,8 @@ class Preparation:
         return ", ".join(parts + ["channels reversed"] * self.reverse)
 
 
-def chosen(own: Preparation, *, kind: str, image_size: int | None) -> Preparation:
-    """The preparation that the options `preprocessing` and `image_size` ask for."""
+def selected_preparation(own: Preparation, *, kind: str, image_size: int | None) -> Preparation:
+    """Preparation of the options `preprocessing` and `image_size`."""
     if kind not in PREPROCESSING:
         known = ", ".join(PREPROCESSING)
         raise ModelError(f"preprocessing = {kind!r} is not known.", right=f"It is one of: {known}.")
@@ -67,33 +67,33 @@ def chosen(own: Preparation, *, kind: str, image_size: int | None) -> Preparatio
         raise ModelError(f"image_size = {image_size!r} is impossible.", right="It is a number of pixels, 1 or more.")
     if kind in ("own", "twice"):
         sized = own if image_size is None else _sized(own, image_size)
-        return sized if kind == "own" else _of_unit(sized)
+        return sized if kind == "own" else _after_division(sized)
     std = PIXELS if kind == "unit" else 1.0
     return Preparation(size=image_size, interpolation=own.interpolation, std=(std,) * CHANNELS)
 
 
 def _sized(own: Preparation, size: int) -> Preparation:
-    """The same at another size, with the same share of the image cut off."""
+    """The preparation at another size, with the same fraction cropped."""
     if own.resize is None or own.size is None:
         return replace(own, size=size)
     return replace(own, size=size, resize=round(own.resize * size / own.size))
 
 
-def _of_unit(own: Preparation) -> Preparation:
-    """The same on pixels ÷ 255: (x / 255 - mean) / std is (x - 255 mean) / (255 std)."""
+def _after_division(own: Preparation) -> Preparation:
+    """The preparation applied to pixels ÷ 255: (x / 255 - mean) / std is (x - 255 mean) / (255 std)."""
     mean, std = (tuple(PIXELS * value for value in values) for values in (own.mean, own.std))
     return replace(own, mean=mean, std=std)
 
 
 class Preprocessing(nn.Module):
-    """A preparation as the first part of a network. Without parameters or buffers: there is nothing to exchange."""
+    """A preparation as the first module of a network, without parameters or buffers."""
 
     def __init__(self, preparation: Preparation, shape: tuple[int, int, int]) -> None:
         super().__init__()
         if shape[2] not in (1, CHANNELS):
             raise ModelError(
                 f"Images of {'×'.join(map(str, shape))} have {shape[2]} channels.",
-                right="Pretrained networks take colour images, or grey ones, whose channel is then given three times.",
+                right="Pretrained networks take colour images, or grey ones, whose channel is then repeated.",
                 next="Choose another model, for example `--set model.name=mlp`.",
             )
         self.preparation = preparation
@@ -103,7 +103,7 @@ class Preprocessing(nn.Module):
         if pixels.shape[1] == 1:
             pixels = pixels.expand(-1, CHANNELS, -1, -1)
         if wanted.size is not None:
-            pixels = _cut(_resized(pixels, wanted.resize or wanted.size, wanted.interpolation), wanted.size)
+            pixels = _centre_crop(_resized(pixels, wanted.resize or wanted.size, wanted.interpolation), wanted.size)
         mean, std = (
             torch.tensor(values, dtype=pixels.dtype, device=pixels.device).view(-1, 1, 1)
             for values in (wanted.mean, wanted.std)
@@ -122,11 +122,11 @@ def _resized(pixels: torch.Tensor, shorter: int, interpolation: str) -> torch.Te
     # As torchvision rounds the longer side.
     size = [shorter * side // min(height, width) for side in (height, width)]
     resized = functional.interpolate(pixels, size=size, mode=interpolation, align_corners=False, antialias=True)
-    # Bicubic weights overshoot at edges; an image file could not hold that, and no network has seen it.
+    # Bicubic interpolation overshoots at edges, beyond the range of pixels.
     return resized.clamp(0.0, 255.0) if interpolation == "bicubic" else resized
 
 
-def _cut(pixels: torch.Tensor, size: int) -> torch.Tensor:
+def _centre_crop(pixels: torch.Tensor, size: int) -> torch.Tensor:
     top, left = ((side - size) // 2 for side in pixels.shape[2:])
     return pixels[:, :, top : top + size, left : left + size]
 

@@ -1,12 +1,12 @@
-"""A pretrained network from the options of `[model]`, the same for every family of networks.
+"""A pretrained network from the options of `[model]`, equal for every family of networks.
 
-    weights        imagenet (as published), none (as if untrained), or a file: .safetensors, .pth, .pt, .bin
-    freeze         whether only the head learns; so it is where there are weights, unless said otherwise
+    weights        imagenet (as published), none (untrained), or a file: .safetensors, .pth, .pt, .bin
+    freeze         whether only the head learns; by default true if there are weights
     head           sizes of dense layers before the last one: [] or, as in a published study, [20]
     preprocessing  own, twice, unit or none: see preprocessing.py
-    image_size     pixels that the network is fed with; its own where it is not given
+    image_size     height and width of the network input; by default that of the network
 
-What was done is kept in `facts` of the model, for the record.
+`facts` of the model records the result.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from torch import nn
 from paceline.data.weights_store import EFFICIENTNET_LITE0, Published, weights_file
 from paceline.errors import ModelError
 from paceline.training.models import efficientnet_lite
-from paceline.training.models.preprocessing import Preparation, Preprocessing, chosen
+from paceline.training.models.preprocessing import Preparation, Preprocessing, selected_preparation
 from paceline.training.models.transfer import Transfer, dense_head
-from paceline.training.models.weights import fit_weights, read_weights, tensors_sha256
+from paceline.training.models.weights import load_into, read_weights, tensors_sha256
 
 LITE0_SHA256 = "b18da48aa9f129d5743788ee929e72f3f1d84f04b4944b70da4b9edab1d33506"
-"""Of the decoded tensors: then it does not matter in which file they came."""
+"""Of the decoded tensors: independent of the file format."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pretrained:
-    """A network without its last layer, and what belongs to it."""
+    """A network without its last layer, its preprocessing and its weights."""
 
     name: str
     base: nn.Module
-    """Makes N×features, or N×features×1×1, of N×3×H×W."""
+    """Maps N×3×H×W to N×features, or N×features×1×1."""
     features: int
     own: Preparation
     published: Published | None = None
-    """None where another library gets the weights."""
+    """None if another library gets the weights."""
     spare: Collection[str] = ()
-    """Starts of names that a file of weights may hold and the base does without: the last layer's."""
+    """Prefixes of names in a file of weights that the base does not have: of the last layer."""
     rename: Callable[[Mapping[str, torch.Tensor]], dict[str, torch.Tensor]] = dict
-    """From the names of the published file to the base's own."""
+    """Maps names of the published file to those of the base."""
     sha256: str = ""
-    """Of the published tensors, where it is known."""
+    """Of the published tensors, if known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferOptions:
-    """What [model] says about a pretrained network."""
+    """Options of [model] for a pretrained network."""
 
     weights: str = "imagenet"
     freeze: bool | None = None
@@ -68,15 +68,17 @@ class TransferOptions:
 
 
 def takes_transfer_options(build: Callable[..., Transfer]) -> Callable[..., Transfer]:
-    """The function with its last parameter, the options, taken one by one: so [model] gives them, and so they are told
-    from options that there are not."""
+    """The function with the fields of its last parameter, TransferOptions, as separate keyword arguments.
+
+    [model] passes them by name, and unknown options are recognised by the signature.
+    """
     *own, _ = inspect.signature(build).parameters.values()
     options = inspect.signature(TransferOptions).parameters
 
     @functools.wraps(build)
     def builder(*arguments: Any, **named: Any) -> Transfer:
-        given = {name: named.pop(name) for name in options if name in named}
-        return build(*arguments, **named, options=TransferOptions(**given))
+        chosen = {name: named.pop(name) for name in options if name in named}
+        return build(*arguments, **named, options=TransferOptions(**chosen))
 
     cast(Any, builder).__signature__ = inspect.Signature([*own, *options.values()])
     return builder
@@ -95,19 +97,23 @@ def efficientnet_lite0(shape: tuple[int, int, int], classes: int, options: Trans
         rename=efficientnet_lite.renamed,
         sha256=LITE0_SHA256,
     )
-    return with_head(network, shape, classes, options)
+    return pretrained_model(network, shape, classes, options)
 
 
-def with_head(network: Pretrained, shape: tuple[int, int, int], classes: int, options: TransferOptions) -> Transfer:
-    """A network with the weights that are asked for, and the rest as `assembled` does it."""
-    model = assembled(network, shape, classes, options)
+def pretrained_model(
+    network: Pretrained, shape: tuple[int, int, int], classes: int, options: TransferOptions
+) -> Transfer:
+    """`transfer_model` with the configured weights."""
+    model = transfer_model(network, shape, classes, options)
     model.facts["weights"] = load_weights(network, options.weights)
     return model
 
 
-def assembled(network: Pretrained, shape: tuple[int, int, int], classes: int, options: TransferOptions) -> Transfer:
-    """Preprocessing, a network as it is, and a new head; frozen where it is to be."""
-    preparation = chosen(network.own, kind=options.preprocessing, image_size=options.image_size)
+def transfer_model(
+    network: Pretrained, shape: tuple[int, int, int], classes: int, options: TransferOptions
+) -> Transfer:
+    """Preprocessing, the given network and a new head; frozen if configured."""
+    preparation = selected_preparation(network.own, kind=options.preprocessing, image_size=options.image_size)
     model = Transfer(
         network.base,
         dense_head(network.features, classes, options.head),
@@ -124,7 +130,7 @@ def assembled(network: Pretrained, shape: tuple[int, int, int], classes: int, op
 
 
 def load_weights(network: Pretrained, weights: str) -> str:
-    """Put the weights into the base that `weights` names; where they came from, for the record."""
+    """Description of the weights, which are loaded into the base."""
     if weights == "none":
         return "none: as if untrained"
     imagenet = network.published if weights == "imagenet" else None
@@ -137,11 +143,11 @@ def load_weights(network: Pretrained, weights: str) -> str:
             right=f"Expected {network.sha256} over the decoded tensors.",
             next="Remove the file, so that it is fetched again.",
         )
-    fit_weights(network.base, tensors, spare=network.spare, where=path.name)
+    load_into(network.base, tensors, spare=network.spare, where=path.name)
     return f"{'imagenet' if imagenet else 'own'}: {path.name}, SHA-256 of its tensors {digest[:16]}"
 
 
 def untrained(options: Mapping[str, object]) -> dict[str, object]:
-    """Options that build the same layers without reading any weights: for counting and showing them."""
+    """Options that build equal layers without reading weights: for counts and summaries."""
     weights, freeze = str(options.get("weights", "")), cast("bool | None", options.get("freeze"))
     return {**options, "weights": "none", "freeze": TransferOptions(weights=weights, freeze=freeze).frozen}

@@ -1,8 +1,8 @@
-"""torchvision, also where its compiled part does not load.
+"""Import of torchvision.models, also if its compiled operators do not load.
 
-A torchvision that was built for another PyTorch (for CUDA beside a PyTorch for the CPU, say) cannot load its C++
-operators, and then fails on its first import although the classifiers need none of them: it describes how operators
-act on shapes that it has not declared. Declared here first, they are known by name, and would fail only if called.
+A torchvision built for another PyTorch (for example CUDA and CPU builds) cannot load its C++ operators, and then fails
+on import although the classifiers need none: it registers shape functions for undeclared operators. Operators that are
+declared here first are known by name, and fail only when called.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def torchvision_models() -> ModuleType:
         return importlib.import_module("torchvision.models")
     except (ImportError, RuntimeError) as error:
         raise ModelError(
-            f"The torchvision that is installed does not go with this PyTorch: {error}",
-            right=f"PyTorch is {torch.__version__}; each torchvision is made for one version of it.",
-            next="Install the one that belongs to it, or use `--set model.name=efficientnet-lite0`.",
+            f"The installed torchvision does not match this PyTorch: {error}",
+            right=f"PyTorch is {torch.__version__}; each torchvision needs one version of it.",
+            next="Install the matching one, or use `--set model.name=efficientnet-lite0`.",
         ) from error
 
 
 def _loads(folder: Path) -> bool:
-    """Whether torchvision's compiled part is there and can be loaded."""
+    """Whether torchvision's compiled operators can be loaded."""
     for library in (*folder.glob("_C*.so"), *folder.glob("_C*.pyd")):
         with contextlib.suppress(OSError):
             torch.ops.load_library(str(library))

@@ -1,9 +1,9 @@
 """torchvision's classifiers with a new head: `resnet50`, or any other as `torchvision:NAME`.
 
-    pixels ──▶ what weights.transforms() does ──▶ the network without its last layer ──▶ head
+    pixels ──▶ weights.transforms() ──▶ the network without its last layer ──▶ head
 
-The last layer of a classifier is its last dense one (`fc`, `classifier.1`, `heads.head`, ...), or its last
-convolution where there is none, as in SqueezeNet. What comes before it stays, dropout included.
+The last layer of a classifier is its last dense one (`fc`, `classifier.1`, `heads.head`, ...), or its last convolution
+if there is no dense one, as in SqueezeNet. All layers before it stay, including dropout.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from paceline.catalog import nearest
 from paceline.data.weights_store import Published
 from paceline.errors import ModelError
 from paceline.training.models.preprocessing import PIXELS, Preparation
-from paceline.training.models.pretrained import Pretrained, TransferOptions, takes_transfer_options, with_head
+from paceline.training.models.pretrained import Pretrained, TransferOptions, pretrained_model, takes_transfer_options
 from paceline.training.models.torchvision_import import torchvision_models
 from paceline.training.models.transfer import Transfer
 
-# Two that have further outputs for training, which a transfer has no use for, and a scaling of their own inside.
+# Networks with auxiliary outputs for training, and with internal scaling.
 _WITH_SIDE_OUTPUTS = ("googlenet", "inception_v3")
 
 
@@ -39,7 +39,7 @@ def torchvision_network(network: str, shape: tuple[int, int, int], classes: int,
             right=f"It has {len(known)}, such as {', '.join(known[:3])}, efficientnet_b0, resnet50.",
         )
     official = models.get_model_weights(name).DEFAULT
-    return with_head(_pretrained(name, models, official), shape, classes, options)
+    return pretrained_model(_pretrained(name, models, official), shape, classes, options)
 
 
 def _pretrained(name: str, models: Any, official: Any) -> Pretrained:
@@ -51,7 +51,7 @@ def _pretrained(name: str, models: Any, official: Any) -> Pretrained:
         options = {"image_size": own.size}  # its position embedding has a place for every patch of that size
     network = models.get_model(name, weights=None, **options)
     whole = set(network.state_dict())
-    features = _take_off_last_layer(network)
+    features = _remove_last_layer(network)
     file = PurePosixPath(official.url).name
     return Pretrained(
         name=f"torchvision:{name}",
@@ -69,8 +69,8 @@ def _pretrained(name: str, models: Any, official: Any) -> Pretrained:
     )
 
 
-def _take_off_last_layer(network: nn.Module) -> int:
-    """Put nothing in the place of the last layer; the number of features that it was given."""
+def _remove_last_layer(network: nn.Module) -> int:
+    """Number of input features of the last layer, which is replaced by an identity."""
     kinds = [(name, m) for name, m in network.named_modules() if isinstance(m, nn.Linear)]
     kinds = kinds or [(name, m) for name, m in network.named_modules() if isinstance(m, nn.Conv2d)]
     path, last = kinds[-1]
@@ -80,7 +80,7 @@ def _take_off_last_layer(network: nn.Module) -> int:
 
 
 def _preparation(transforms: Any) -> Preparation:
-    """What an official preset does, in units of pixels."""
+    """Preparation of an official preset, in units of pixels."""
     return Preparation(
         size=transforms.crop_size[0],
         resize=transforms.resize_size[0],

@@ -1,12 +1,11 @@
-"""A network that was trained before, with a new head: what transfer learning trains.
+"""A pretrained network with a new head, for transfer learning.
 
     pixels ──▶ preprocessing ──▶ base ──▶ N×F features ──▶ head ──▶ N×classes scores
                           └── frozen: no gradient, batch-norm in evaluation mode ──┘
 
-A frozen base computes the same features for an image at any time and on any rank: its parameters get no gradient
-and its running statistics never change, whatever mode the rest of the model is in. When it is unfrozen for
-fine-tuning, its batch-norm either goes on using the statistics that came with the weights, or takes those of each
-batch.
+A frozen base computes equal features for an image at any time and on any rank: its parameters have no gradient and its
+running statistics do not change. When it is unfrozen for fine-tuning, its batch-norm uses either the statistics of the
+pretraining or those of each batch.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ class Transfer(nn.Module):
         self.base = base
         self.head = head
         self.wants_pixels = preprocessing is not None
-        """Whether inputs are pixels as floats from 0 to 255, N×C×H×W, which no data set's mean was taken off."""
+        """Whether inputs are unscaled pixels as floats from 0 to 255, N×C×H×W."""
         self.frozen = False
         self.facts: dict[str, str] = {}
-        """What was put together, for the record: network, weights, preprocessing."""
+        """For the record: network, weights, preprocessing."""
         self._keeps_statistics = False
 
     def features(self, inputs: torch.Tensor) -> torch.Tensor:
-        """What the base makes of the images: N×F."""
+        """Features of the images, N×F."""
         if self.frozen:
-            # Nothing of it will be asked for again: keeping activations for backward would cost most of the memory.
+            # No backward pass: stored activations would take most of the memory.
             with torch.no_grad():
                 return self._features(inputs)
         return self._features(inputs)
@@ -51,21 +50,22 @@ class Transfer(nn.Module):
         return self.head(self.features(inputs))
 
     def freeze(self) -> None:
-        """Let only the head learn."""
+        """Train only the head."""
         self.frozen = True
         self.base.requires_grad_(False)
         self.train(self.training)
 
     def unfreeze(self, *, batchnorm: str = "frozen") -> None:
-        """Let the base learn, too; its batch-norm statistics stay where `batchnorm` is frozen, and move where it is
-        train."""
+        """Train the base, too; its batch-norm statistics are fixed if `batchnorm` is frozen, and updated if it is
+        train.
+        """
         self.frozen = False
         self._keeps_statistics = batchnorm == "frozen"
         self.base.requires_grad_(True)
         self.train(self.training)
 
     def train(self, mode: bool = True) -> Self:
-        """Training mode for what learns; a frozen base, or its batch-norm, stays in evaluation mode."""
+        """Training mode; a frozen base, or its batch-norm, stays in evaluation mode."""
         super().train(mode)
         if self.frozen:
             self.base.eval()
@@ -77,7 +77,7 @@ class Transfer(nn.Module):
 
 
 def dense_head(features: int, classes: int, sizes: Sequence[int]) -> nn.Sequential:
-    """Dense layers of `sizes` with ReLU after each, and a last one of `classes`."""
+    """Dense layers of `sizes`, each with ReLU, and a last one of `classes`."""
     if any(isinstance(size, bool) or not isinstance(size, int) or size < 1 for size in sizes):
         raise ModelError(
             f"A head of {list(sizes)} cannot be built.",

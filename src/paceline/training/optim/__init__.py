@@ -1,1 +1,1 @@
-"""Optimizers from settings; recipes for scale have their place here."""
+"""Optimizers, learning-rate schedules and averages."""

@@ -1,17 +1,17 @@
-"""AdaScale SGD: as much more learning rate as a larger batch has earned (Johnson et al., 2020, arXiv 2007.05105).
+"""AdaScale SGD: a learning rate that grows as a larger batch reduces noise (Johnson et al., 2020, arXiv 2007.05105).
 
 A step of S times the batch that `lr` is meant for, b, is worth at least one and at most S steps of that batch:
 
     gain r = (σ² + μ²) / (σ² / S + μ²)        σ² = tr(Σ) / b     variance of a gradient over b samples
                                               μ² = |G|²          square of the true gradient
-    rate   = r · lr(τ)                        τ advances by r a step: what the schedule goes by
+    rate   = r · lr(τ)                        τ advances by r a step: the argument of the schedule
 
-Where noise is all there is, r = S, and the rule is the linear one; where there is none, r = 1, and more samples are
-worth nothing. tr(Σ) and |G|² are those of `gradient_noise.py`, averaged: the mean of all steps so far, and from
-1000 / min(S, parts) steps on an exponential average of that length. In the paper (appendix B.3) S is the number of
-parts. An average of |G|² below 0 is taken for 0; single steps are not, which would make it too large.
+With noise only, r = S, which is the linear rule; without noise, r = 1, and more samples have no effect. tr(Σ) and |G|²
+are those of `gradient_noise.py`, averaged: the mean of all steps so far, and after 1000 / min(S, parts) steps an
+exponential average of that length. In the paper (appendix B.3) S is the number of parts. A negative average of |G|² is
+replaced by 0; values of single steps are not, which would bias it upwards.
 
-τ is counted here in steps of S · b samples, r / S for each: so it is the number of steps for r = S, and less otherwise.
+τ is counted in steps of S · b samples, r / S for each: it equals the number of steps for r = S, and is less otherwise.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from paceline.training.optim.lr_schedule import rule_factor
 
 
 class AdaScale:
-    """The gain of every step, and how far the schedule has come. The same on all ranks: made of what all have."""
+    """Gain of every step, and progress of the schedule. Equal on all ranks."""
 
     def __init__(self, *, batch: float, scale: float) -> None:
-        """`batch` is the one that `lr` is meant for, `scale` how many times as large a step is."""
+        """`batch` is the one that `lr` is meant for, `scale` the ratio of the global batch to it."""
         self._batch = batch
         self._scale = scale
         self._seen = 0
@@ -39,7 +39,7 @@ class AdaScale:
         """τ, in steps of this batch."""
 
     def measured(self, variance: float, signal: float, parts: int) -> None:
-        """Take in tr(Σ) and |G|² as the gradients of a step show them, before it is taken."""
+        """Add tr(Σ) and |G|² of a step, before the update."""
         self._seen += 1
         weight = min(1.0, max(min(self._scale, parts) / 1000, 1 / self._seen))
         self._variance += weight * (variance - self._variance)
@@ -47,11 +47,11 @@ class AdaScale:
         self.gain = gain(self._variance / self._batch, self._signal, self._scale)
 
     def advance(self) -> None:
-        """A step has been taken."""
+        """Count a step."""
         self.progress += self.gain / self._scale
 
     def state(self) -> torch.Tensor:
-        """What a checkpoint has to keep."""
+        """Tensor for a checkpoint."""
         numbers = [self._seen, self._variance, self._signal, self.gain, self.progress]
         return torch.tensor(numbers, dtype=torch.float64)
 
@@ -61,7 +61,7 @@ class AdaScale:
 
 
 def adascale_of(point: Point) -> AdaScale | None:
-    """AdaScale as a point asks for it; None where it does not, or where its batch is the one that `lr` is meant for."""
+    """AdaScale of a point; None for another rule, or if its batch is the one that `lr` is meant for."""
     if point.train.lr_rule != "adascale":
         return None
     linear = replace(point.train, lr_rule="linear")
@@ -70,7 +70,7 @@ def adascale_of(point: Point) -> AdaScale | None:
 
 
 def gain(variance: float, signal: float, scale: float) -> float:
-    """The gain of a batch `scale` times as large, of the variance at the smaller one and the square of the gradient."""
-    signal = max(signal, 0.0)  # an average of few steps may be below
+    """Gain of a batch `scale` times as large, from the variance at the smaller batch and the squared gradient."""
+    signal = max(signal, 0.0)  # an average of few steps may be negative
     below = variance / scale + signal
     return (variance + signal) / below if below > 0 else 1.0

@@ -1,13 +1,13 @@
-"""An exponential average of the weights, which is evaluated in their place.
+"""Exponential average of the weights, which is evaluated instead of the weights.
 
     average ← average + (1 - d) / (1 - dᵗ) · (weights - average)        d = exp(-1 / (average_epochs · steps per epoch))
 
-after the t-th step. The divisor takes out what the start would weigh, as in Adam's moments: after the first step the
-average is the weights, and later it is the mean of all weights so far, each step back by d lighter. Polyak and
-Juditsky 1992 average all steps alike; this forgets what lies several times `average_epochs` back.
+after step t. The divisor corrects the bias of the start, as in Adam's moments: after the first step the average equals
+the weights, and later it is the mean of all weights so far, with weights d, d², ... for earlier steps. Polyak and
+Juditsky 1992 weight all steps equally.
 
-Parameters that learn are averaged, and nothing else: frozen ones do not move, and statistics of batch normalisation
-are averages over many steps as they are. A phase that lets more of them learn has an average of its own.
+Only trained parameters are averaged: frozen ones do not change, and batch-norm statistics are averages already. Each
+phase has a new average.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PREFIX = "average."
 
 
 class Average:
-    """The averaged weights of a model."""
+    """Averaged weights of a model."""
 
     def __init__(self, model: nn.Module, *, epochs: float, steps_per_epoch: int) -> None:
         learning = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
@@ -33,14 +33,14 @@ class Average:
         self._log_decay = -1 / (epochs * steps_per_epoch)
 
     def update(self, step: int) -> None:
-        """Take in the weights after a step, counted from 1."""
-        # expm1: at a long average both are differences of numbers close to 1.
+        """Add the weights after a step, counted from 1."""
+        # expm1: for a long average both are differences of numbers close to 1.
         share = math.expm1(self._log_decay) / math.expm1(self._log_decay * step)
         torch._foreach_lerp_(self._average, self._weights, share)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """The model with its averaged weights; afterwards it has its own again, bit for bit."""
+        """Context in which the model has its averaged weights; its own weights are restored bitwise."""
         own = [weights.clone() for weights in self._weights]
         torch._foreach_copy_(self._weights, self._average)
         try:
@@ -49,10 +49,10 @@ class Average:
             torch._foreach_copy_(self._weights, own)
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """What a checkpoint has to keep, by name."""
+        """Tensors for a checkpoint, by name."""
         return {_PREFIX + name: average for name, average in zip(self._names, self._average, strict=True)}
 
     def restore(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        """Go on from what a checkpoint has kept."""
+        """Continue from the tensors of a checkpoint."""
         for name, average in zip(self._names, self._average, strict=True):
             average.copy_(tensors[_PREFIX + name])

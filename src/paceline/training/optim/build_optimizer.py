@@ -1,7 +1,7 @@
-"""An optimizer from its settings, fused wherever PyTorch has a fused form.
+"""An optimizer from its settings, fused if PyTorch has a fused implementation.
 
-Fused means one kernel over all parameters in place of several per tensor: on a CPU it is worth
-some 20 % of the step of a small network.
+A fused optimizer runs one kernel over all parameters instead of several per tensor: on a CPU this saves some 20 % of
+the step of a small network.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WRAPPED = ("add_param_group", "load_state_dict", "state_dict", "step", "zero_gr
 
 
 def build_optimizer(settings: TrainSettings, parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
-    """The optimizer that settings ask for."""
+    """The configured optimizer."""
     entry = catalog.optimizer(settings.optimizer)
     options: dict[str, Any] = {"lr": settings.lr}
     if settings.weight_decay is not None:
@@ -34,14 +34,13 @@ def build_optimizer(settings: TrainSettings, parameters: Iterable[torch.nn.Param
     if entry.fused:
         options["fused"] = True
     trainable = [parameter for parameter in parameters if parameter.requires_grad]
-    return _never_compiled(catalog.load("optimizer", settings.optimizer))(trainable, **options)
+    return _without_compile_hooks(catalog.load("optimizer", settings.optimizer))(trainable, **options)
 
 
-def _never_compiled(kind: type[Optimizer]) -> Callable[..., Optimizer]:
-    """The same optimizer without the wrappers that torch.compile wants around it.
+def _without_compile_hooks(kind: type[Optimizer]) -> Callable[..., Optimizer]:
+    """The optimizer class without the wrappers for torch.compile.
 
-    They do nothing here but import it, which takes as long as importing the rest of torch: some 1.5 s of every rank's
-    start.
+    The wrappers have no effect here, but import torch.compile: some 1.5 s at the start of every rank.
     """
     methods: dict[str, Any] = {name: inspect.unwrap(getattr(kind, name)) for name in _WRAPPED}
     return type(kind.__name__, (kind,), methods | {"step": torch.no_grad()(methods["step"])})

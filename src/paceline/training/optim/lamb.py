@@ -1,13 +1,12 @@
-"""LAMB: Adam whose step is as long as suits each layer (You et al. 2020, arXiv 1904.00962, algorithm 2).
+"""LAMB: Adam with layer-wise step lengths (You et al. 2020, arXiv 1904.00962, algorithm 2).
 
     m ← β₁ · m + (1 - β₁) · ∇               v ← β₂ · v + (1 - β₂) · ∇²
     r = (m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε)
     u = r + λ · w                           λ the weight decay
     w ← w - γ · |w| / |u| · u               γ the learning rate
 
-β₁ = 0.9, β₂ = 0.999. Biases and what belongs to normalisation, that is every parameter with a single dimension, take
-Adam's step: no decay, and 1 in place of |w| / |u|, as is usual. It is also 1 where |w| or |u| is 0, so that a
-layer can leave zero.
+β₁ = 0.9, β₂ = 0.999. Parameters with a single dimension (biases and normalisation) use Adam's step: no decay, and 1
+instead of |w| / |u|, as is usual. It is also 1 if |w| or |u| is 0: a layer can then leave zero.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from torch.optim import Optimizer
 
 
 class Lamb(Optimizer):
-    """Every layer's step is a fixed part of its weights' length, in Adam's direction."""
+    """Each layer's step is a fixed fraction of the norm of its weights, in Adam's direction."""
 
     def __init__(
         self,
@@ -33,7 +32,7 @@ class Lamb(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  as the loop calls it
-        """Move all parameters that have a gradient."""
+        """Update all parameters with a gradient."""
         for group in self.param_groups:
             moved = [p for p in group["params"] if p.grad is not None]
             if not moved:
@@ -45,10 +44,10 @@ class Lamb(Optimizer):
             torch._foreach_add_(moved, list(updates.values()), alpha=-group["lr"])
 
     def _adam(self, parameters: list[torch.Tensor], betas: tuple[float, float], eps: float) -> list[torch.Tensor]:
-        """Adam's step of every parameter at a rate of 1, in memory of its own."""
+        """Adam's step of every parameter at a rate of 1, in new tensors."""
         for p in parameters:
             if not self.state[p]:
-                # On the CPU, as PyTorch's own optimizers count: reading it is no device sync.
+                # On the CPU, as in PyTorch's optimizers: reading it needs no device sync.
                 self.state[p]["step"] = torch.tensor(0.0)
                 self.state[p]["exp_avg"] = torch.zeros_like(p)
                 self.state[p]["exp_avg_sq"] = torch.zeros_like(p)
@@ -69,7 +68,7 @@ class Lamb(Optimizer):
 
 
 def _adapt(layers: list[torch.Tensor], updates: list[torch.Tensor], decay: float) -> None:
-    """Add the decay to the updates and bring each to the length of its layer's weights."""
+    """Add the decay to the updates and scale each to the norm of its layer's weights."""
     torch._foreach_add_(updates, layers, alpha=decay)
     lengths, steps = torch._foreach_norm(layers), torch._foreach_norm(updates)
     ratios = [torch.where((w > 0) & (u > 0), w / u, 1.0) for w, u in zip(lengths, steps, strict=True)]

@@ -1,14 +1,13 @@
-"""LARS: SGD with momentum whose step is as long as suits each layer (You, Gitman, Ginsburg 2017, arXiv 1708.03888).
+"""LARS: SGD with momentum and layer-wise step lengths (You, Gitman, Ginsburg 2017, arXiv 1708.03888).
 
     λ = η · |w| / (|∇| + β · |w| + ε)      for a layer's weights w, with weight decay β and η = 0.001
     v ← m · v + γ · λ · (∇ + β · w)        γ the learning rate, m the momentum
     w ← w - v
 
-As in the paper, the rate is part of the momentum: what was gathered at a higher rate keeps its length when the rate
-falls. Biases and what belongs to normalisation, that is every parameter with a single dimension, are exempt from
-ratio and decay, as is usual since the first large runs: λ = η and β = 0. (Some programs take λ = 1 for them. Rates of
-LARS are for steps that η makes a thousand times shorter: without normalisation in a network, its biases then fly off.)
-Where |w| or |∇| is 0, λ is η too, so that a layer can leave zero.
+As in the paper, the rate is part of the momentum: momentum of a higher rate keeps its length when the rate falls.
+Parameters with a single dimension (biases and normalisation) have no trust ratio and no decay, as is usual: λ = η and
+β = 0. (Some programs use λ = 1 for them. LARS rates assume steps that η makes a thousand times shorter: biases of a
+network without normalisation then diverge.) If |w| or |∇| is 0, λ is η too: a layer can then leave zero.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ TRUST = 0.001
 
 
 class Lars(Optimizer):
-    """Every layer's step is a fixed part of its weights' length, whatever the length of its gradient."""
+    """Each layer's step is a fixed fraction of the norm of its weights, independent of the norm of its gradient."""
 
     def __init__(
         self,
@@ -37,7 +36,7 @@ class Lars(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  as the loop calls it
-        """Move all parameters that have a gradient."""
+        """Update all parameters with a gradient."""
         for group in self.param_groups:
             moved = [p for p in group["params"] if p.grad is not None]
             layers = [p for p in moved if p.dim() > 1]

@@ -1,20 +1,20 @@
-"""The learning rate of every step: what the rule makes of `lr`, the warm-up to it, and the schedule.
+"""The learning rate of every step: scaling rule, warm-up and schedule.
 
     peak            lr · f        f = 1 (none), B / b (linear), √(B / b) (sqrt);  B the global batch, b = train.lr_batch
-    warm-up         from lr at the first step to the peak, in a straight line over the first W epochs; a peak below lr
-                    is there from the first step on
+    warm-up         linear from lr at the first step to the peak, over the first W epochs; a peak below lr applies from
+                    the first step on
     constant        1
     step            step_factor ^ (number of whole step_epochs since the start)
     cosine          (1 + cos(π · (e - W) / (E - W))) / 2 from the end of the warm-up on
     one-cycle       0.1 → 1 over 45 % of the epochs, 1 → 0.1 over 45 %, 0.1 → 0.001 over the rest, in straight lines
 
-`e` is the step divided by the steps of an epoch and E the epochs of the run: so the same settings mean the same part
-of the training at any batch size. The rate of a step is that of its beginning.
+`e` is the step divided by the steps of an epoch and E the epochs of the run: settings do not depend on the batch size.
+The rate of a step is that of its beginning.
 
 Sources: linear rule, warm-up and steps: Goyal et al. 2017 (arXiv 1706.02677); square root for adaptive
 optimizers: Malladi et al. 2022 (2205.10287), for SGD: Krizhevsky 2014 (1404.5997); cosine: Loshchilov and Hutter
 2017 (1608.03983), after a warm-up: He et al. 2019 (1812.01187); one-cycle: Smith 2018 (1803.09820). With `adascale`
-(Johnson et al. 2020) the peak is `lr`: the loop multiplies the rate with the gain that was measured.
+(Johnson et al. 2020) the peak is `lr`: the loop multiplies the rate by the measured gain.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _LOW, _LAST = 0.1, 0.001
 
 
 def planned_steps(settings: TrainSettings, steps_per_epoch: int) -> int:
-    """Optimizer steps that settings ask for."""
+    """Optimizer steps of the settings."""
     return settings.steps if settings.steps is not None else (settings.epochs or 0) * steps_per_epoch
 
 
 class LrSchedule:
-    """Knows the learning rate of every step of a run."""
+    """Learning rate of every step of a run."""
 
     def __init__(
         self, settings: TrainSettings, *, batch_global: int, ranks: int, steps_per_epoch: int, total_steps: int
@@ -43,10 +43,10 @@ class LrSchedule:
         self._steps_per_epoch = steps_per_epoch
         self._epochs = total_steps / steps_per_epoch
         self.peak = settings.lr * rule_factor(settings, batch_global=batch_global, ranks=ranks)
-        """The rate that the warm-up leads to."""
+        """Rate after the warm-up."""
 
     def lr(self, step: float) -> float:
-        """The rate of a step, counted from 0; a fraction where a rule has a progress of its own."""
+        """Rate of a step, counted from 0; a fraction under AdaScale."""
         epoch = step / self._steps_per_epoch
         return self._warmed_up(epoch) * self._scheduled(epoch)
 
@@ -55,7 +55,7 @@ class LrSchedule:
         return start + (self.peak - start) * epoch / warm_up if epoch < warm_up else self.peak
 
     def _scheduled(self, epoch: float) -> float:
-        """The part of the rate that the schedule leaves."""
+        """Factor of the schedule."""
         settings = self._settings
         if settings.schedule == "step":
             assert settings.step_epochs is not None
@@ -70,7 +70,7 @@ class LrSchedule:
 
 
 def _one_cycle(done: float) -> float:
-    """Height of the cycle when this part of the run is done."""
+    """Factor of the one-cycle schedule at this fraction of the run."""
     if done < _RISE_UNTIL:
         return _LOW + (1 - _LOW) * done / _RISE_UNTIL
     if done < _FALL_UNTIL:

@@ -1,15 +1,15 @@
-"""Batch-norm over the samples of a step, along the data axis: `train.sync_batchnorm` of a study file.
+"""Synchronised batch-norm along the data axis: `train.sync_batchnorm` of a study file.
 
-PyTorch's own works on GPUs alone. A rank sends one message forward and one backward for each layer:
+PyTorch's own needs GPUs. A rank sends one message forward and one backward for each layer:
 
-    forward     n, mean and sum of squared distances of every channel, from every rank
+    forward     n, mean and sum of squared deviations of every channel, from every rank
                 n = Σ n_r    m = Σ n_r m_r / n    v = (Σ M_r + n_r (m_r - m)²) / n        (Chan, Golub, LeVeque, 1979)
                 x̂ = (x - m) / √(v + ε)    y = γ x̂ + β
     backward    Σ dy and Σ dy·x̂ of every channel, summed over ranks
                 dx = γ / √(v + ε) · (dy - Σ dy / n - x̂ · Σ dy·x̂ / n)                      (Ioffe and Szegedy, 2015)
 
-So N ranks normalise as one process does with the same global batch, whatever their shares. A rank without samples
-passes one of weight zero through the network: it counts for nothing here, and is normalised with what the others have.
+N ranks normalise as one process with the same global batch, for any shares. A rank without samples passes one sample
+of weight zero through the network: it is not counted, and is normalised with the statistics of the others.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ SYNCHRONISED = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 @dataclass(slots=True)
 class BatchNormParticipation:
-    """Whether this rank's samples count in the step at hand; shared by all layers of a model."""
+    """Whether this rank's samples count in this step; shared by all layers of a model."""
 
     recorder: Recorder
     group: dist.ProcessGroup | None = None
-    """The ranks along the data axis; None stands for all."""
+    """Ranks along the data axis; None for all."""
     counted: bool = True
 
 
 class SynchronisedBatchNorm(_BatchNorm):
-    """Takes the place of a layer of PyTorch, with its parameters, its buffers and its names in a checkpoint."""
+    """Replaces a layer of PyTorch, with its parameters, buffers and checkpoint names."""
 
-    def __init__(self, layer: _BatchNorm, attendance: BatchNormParticipation) -> None:
+    def __init__(self, layer: _BatchNorm, participation: BatchNormParticipation) -> None:
         super().__init__(0, layer.eps, layer.momentum, layer.affine, layer.track_running_stats)
         self.num_features = layer.num_features
         self.weight, self.bias = layer.weight, layer.bias
         for name in ("running_mean", "running_var", "num_batches_tracked"):
             setattr(self, name, getattr(layer, name))
         self.training = layer.training
-        self._attendance = attendance
+        self._participation = participation
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if not self.training:
@@ -57,15 +57,15 @@ class SynchronisedBatchNorm(_BatchNorm):
             return functional.batch_norm(
                 input, self.running_mean, self.running_var, self.weight, self.bias, batch_statistics, 0.0, self.eps
             )
-        # Statistics of bfloat16, as mixed precision gives it, are taken in float32: PyTorch's own layer does the same.
+        # Statistics of bfloat16 are computed in float32, as in PyTorch's layer.
         wide = input.to(torch.promote_types(input.dtype, torch.float32))
-        outputs, mean, variance, count = _Normalised.apply(wide, self.weight, self.bias, self.eps, self._attendance)
-        self._follow(mean, variance, int(count))
+        outputs, mean, variance, count = _Normalise.apply(wide, self.weight, self.bias, self.eps, self._participation)
+        self._update_running(mean, variance, int(count))
         return outputs.to(input.dtype)
 
     @torch.no_grad()
-    def _follow(self, mean: torch.Tensor, variance: torch.Tensor, count: int) -> None:
-        """Move the running statistics, as PyTorch does: with the unbiased variance."""
+    def _update_running(self, mean: torch.Tensor, variance: torch.Tensor, count: int) -> None:
+        """Update the running statistics as PyTorch does, with the unbiased variance."""
         if self.running_mean is None or self.running_var is None:
             return
         assert self.num_batches_tracked is not None
@@ -75,8 +75,8 @@ class SynchronisedBatchNorm(_BatchNorm):
         self.running_var.lerp_((variance * (count / (count - 1))).to(self.running_var.dtype), factor)
 
 
-class _Normalised(torch.autograd.Function):
-    """Normalised inputs, and the mean, variance and count over all ranks, which have no gradient."""
+class _Normalise(torch.autograd.Function):
+    """Normalised inputs; mean, variance and count over all ranks, without gradients."""
 
     @staticmethod
     def forward(  # pyright: ignore[reportIncompatibleMethodOverride]  its own arguments are its point
@@ -85,17 +85,17 @@ class _Normalised(torch.autograd.Function):
         weight: torch.Tensor | None,
         bias: torch.Tensor | None,
         eps: float,
-        attendance: BatchNormParticipation,
+        participation: BatchNormParticipation,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        mean, variance, count = _over_ranks(inputs, attendance)
+        mean, variance, count = _global_statistics(inputs, participation)
         if count <= 1:
             raise _single_value(inputs)
         deviation = (variance + eps).rsqrt().to(inputs.dtype)
-        normal = (inputs - _wide(mean.to(inputs.dtype), inputs)) * _wide(deviation, inputs)
-        outputs = normal if weight is None else normal * _wide(weight, inputs)
-        outputs = outputs if bias is None else outputs + _wide(bias, inputs)
+        normal = (inputs - _broadcast_channels(mean.to(inputs.dtype), inputs)) * _broadcast_channels(deviation, inputs)
+        outputs = normal if weight is None else normal * _broadcast_channels(weight, inputs)
+        outputs = outputs if bias is None else outputs + _broadcast_channels(bias, inputs)
         ctx.save_for_backward(normal, weight, deviation)
-        ctx.count, ctx.counted, ctx.attendance = float(count), attendance.counted, attendance
+        ctx.count, ctx.counted, ctx.participation = float(count), participation.counted, participation
         ctx.mark_non_differentiable(mean, variance, count)
         return outputs, mean, variance, count
 
@@ -106,46 +106,46 @@ class _Normalised(torch.autograd.Function):
         over = [dim for dim in range(gradient.dim()) if dim != 1]
         own = torch.stack((gradient.sum(over), (gradient * normal).sum(over)))
         sums = own.double()
-        with ctx.attendance.recorder.span("communicate"):
-            dist.all_reduce(sums, group=ctx.attendance.group)
+        with ctx.participation.recorder.span("communicate"):
+            dist.all_reduce(sums, group=ctx.participation.group)
         scale = deviation if weight is None else deviation * weight
         if ctx.counted:
             mean, along = (sums / ctx.count).to(gradient.dtype)
-            gradient = gradient - _wide(mean, gradient) - normal * _wide(along, gradient)
-        # Whatever is not needed is left to autograd to drop. Over ranks these are summed with all other gradients.
+            gradient = gradient - _broadcast_channels(mean, gradient) - normal * _broadcast_channels(along, gradient)
+        # Strategies sum these with all other gradients.
         for_weight, for_bias = (own[1], own[0]) if weight is not None else (None, None)
-        return gradient * _wide(scale, gradient), for_weight, for_bias, None, None
+        return gradient * _broadcast_channels(scale, gradient), for_weight, for_bias, None, None
 
 
 def synchronise(model: nn.Module, recorder: Recorder, group: dist.ProcessGroup | None) -> BatchNormParticipation:
-    """Put synchronised layers in the place of all batch-norm layers; what has to be told whose samples count."""
-    attendance = BatchNormParticipation(recorder, group)
+    """Participation record of the model, whose batch-norm layers are replaced by synchronised ones."""
+    participation = BatchNormParticipation(recorder, group)
     made: dict[int, SynchronisedBatchNorm] = {}
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):
-            if isinstance(child, SYNCHRONISED) and type(child) in SYNCHRONISED:  # one's own may do something else
-                layer = made.setdefault(id(child), SynchronisedBatchNorm(child, attendance))
+            if isinstance(child, SYNCHRONISED) and type(child) in SYNCHRONISED:  # a subclass may differ
+                layer = made.setdefault(id(child), SynchronisedBatchNorm(child, participation))
                 setattr(parent, name, layer)
-    return attendance
+    return participation
 
 
 def has_batchnorm(model: nn.Module) -> bool:
-    """Whether there is anything to synchronise."""
+    """Whether a model has batch-norm layers that can be synchronised."""
     return any(type(module) in SYNCHRONISED for module in model.modules())
 
 
-def _over_ranks(
-    inputs: torch.Tensor, attendance: BatchNormParticipation
+def _global_statistics(
+    inputs: torch.Tensor, participation: BatchNormParticipation
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Mean, variance and count of the values of each channel, over all ranks: the same bits on each."""
+    """Mean, variance and count of each channel over all ranks: bitwise equal on each."""
     over = [dim for dim in range(inputs.dim()) if dim != 1]
     variance, mean = torch.var_mean(inputs.detach(), over, correction=0)
-    # In float64: it is short, and a count beyond 2^24 has no place in a float32.
-    count = inputs.numel() // inputs.shape[1] * attendance.counted
+    # In float64: a float32 cannot hold a count beyond 2^24.
+    count = inputs.numel() // inputs.shape[1] * participation.counted
     own = torch.cat((mean.new_tensor([count]), mean, variance * count)).double()
-    parts = [torch.empty_like(own) for _ in range(dist.get_world_size(attendance.group))]
-    with attendance.recorder.span("communicate"):
-        dist.all_gather(parts, own, group=attendance.group)
+    parts = [torch.empty_like(own) for _ in range(dist.get_world_size(participation.group))]
+    with participation.recorder.span("communicate"):
+        dist.all_gather(parts, own, group=participation.group)
     rows = torch.stack(parts)
     counts = rows[:, :1]
     means, squares = rows[:, 1:].tensor_split(2, dim=1)
@@ -155,8 +155,8 @@ def _over_ranks(
     return together, spread, total
 
 
-def _wide(values: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """One value per channel, to be used with an input or a gradient."""
+def _broadcast_channels(values: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """One value per channel, with the dimensions of `like`."""
     return values.view(1, -1, *[1] * (like.dim() - 2))
 
 

@@ -1,12 +1,12 @@
-"""`ddp-fp16` and `ddp-powersgd`: DDP whose gradients travel in fewer bytes than they have. Lossy.
+"""`ddp-fp16` and `ddp-powersgd`: DDP with compressed gradients. Lossy.
 
     ddp-fp16       every gradient as a 16-bit float: half the bytes of float32
-    ddp-powersgd   a gradient of n × m as the product of n × r and r × m: r · (n + m) numbers in place of n · m,
-                   where that is less than half; all other gradients as they are
+    ddp-powersgd   a gradient of n × m as the product of n × r and r × m: r · (n + m) numbers instead of n · m, if that
+                   is less than half; all other gradients uncompressed
 
-What PowerSGD leaves out of one step it adds to the next (error feedback). That memory is each rank's own and in no
-checkpoint. So in a run that writes checkpoints it is dropped wherever one may be written: resumed there, the run
-repeats the bits of one that was not interrupted.
+PowerSGD adds the error of one step to the next (error feedback). This residual differs between ranks and is in no
+checkpoint. A run with checkpoints therefore resets it at every possible checkpoint: a resumed run is then bitwise equal
+to one without interruption.
 """
 
 # Annotations are not put off here: DDP compares those of a hook with the types themselves.
@@ -39,24 +39,24 @@ class DdpPowerSgd(Ddp):
         self._state = PowerSGDState(
             process_group=None,
             matrix_approximation_rank=context.point.options["compression_rank"],
-            # The least that is allowed: nothing is compressed before DDP has settled its buckets, in the warm-up pass.
+            # The minimum: compression starts after DDP has fixed its buckets, in the warm-up pass.
             start_powerSGD_iter=2,
-            # A layer that learns nothing has gradients of zero, which cannot be made orthogonal without it.
+            # Gradients of zero cannot be made orthogonal without it.
             orthogonalization_epsilon=1e-8,  # pyright: ignore[reportArgumentType]  its default is a whole number
         )
         self._ddp.register_comm_hook(self._state, _compress)
 
     def warm_up(self, forward_backward: Callable[[], None]) -> None:
         super().warm_up(forward_backward)
-        self._forget()
+        self._reset()
 
     def settle(self) -> None:
         super().settle()
         if self._context.point.train.checkpoint_every:
-            self._forget()
+            self._reset()
 
-    def _forget(self) -> None:
-        """Be as after the warm-up pass of a process: compress from the next step on, with nothing left over."""
+    def _reset(self) -> None:
+        """Reset the state to that after the warm-up pass: compression starts with the next step, without residuals."""
         state = self._state
         state.iter = state.start_powerSGD_iter
         state.rng = np.random.RandomState(0)
@@ -88,16 +88,15 @@ class OrderedBucket:
 
 
 def _compress(state: PowerSGDState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-    """One bucket at a time: each sends three messages, the next when the last has come, from threads of gloo.
+    """Compress one bucket at a time: each sends three messages in sequence, from threads of gloo.
 
-    With two buckets under way, ranks could send them in different orders, and gloo would add up what does not belong
-    together.
+    With two buckets in flight, ranks could send them in different orders, and gloo would sum unrelated messages.
     """
     ordered = OrderedBucket(bucket)
     done = powerSGD_hook(state, ordered)  # pyright: ignore[reportArgumentType]  it has all that the hook asks for
     done.wait()
-    # Directions are taken over from step to step, and from a gradient of zero none can be: without new ones that
-    # layer would never be heard of again. What has come is the same on all ranks, and so is this.
+    # Directions are reused in the next step. A zero gradient has none: without new ones that layer would never be
+    # updated again. The result is equal on all ranks.
     if not all(matrix.any() for matrix in ordered.gradients() if matrix.shape[1] > 1):
         state.p_memory_dict.pop(bucket.index(), None)
     return done

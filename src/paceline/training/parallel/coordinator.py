@@ -1,10 +1,10 @@
-"""The coordinator: ranks that must not talk to one another agree through it.
+"""The coordinator: ranks of a run with servers agree through it.
 
-    rank 0 ──▶ ┌─────────────┐        [what, bytes, type] and what belongs to it, from every rank in turn;
-    rank 1 ──▶ │ coordinator │        then the answer, to every rank that waits for one
+    rank 0 ──▶ ┌─────────────┐        [request, bytes, type] and data, from every rank;
+    rank 1 ──▶ │ coordinator │        then the answer, to every rank that needs one
     rank 2 ──▶ └─────────────┘
 
-Sums are taken in the order of ranks, so that they are repeatable. None of this is on the way of gradients.
+Sums are taken in the order of ranks, so they are repeatable. Gradients never pass through it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,22 @@ from __future__ import annotations
 import torch
 
 from paceline.probe.recorder import Recorder
-from paceline.training.parallel.server_messages import NUMBER_TYPES, Meet, await_all, receive, receiving, send, sending
+from paceline.training.parallel.server_messages import (
+    NUMBER_TYPES,
+    CoordinatorRequest,
+    await_all,
+    receive,
+    receiving,
+    send,
+    sending,
+)
 from paceline.training.parallel.strategy import ProcessContext
 
 _HEADER = 3
 
 
-class Coordinated:
-    """The `Peers` of a rank: all that ranks agree on, through the coordinator."""
+class CoordinatorPeers:
+    """The `Peers` of a rank, through the coordinator."""
 
     def __init__(self, context: ProcessContext) -> None:
         self._context = context
@@ -30,7 +38,7 @@ class Coordinated:
         numbers = tensor.detach().reshape(-1).cpu()
         assert numbers.dtype in NUMBER_TYPES
         with self._recorder.span("communicate"):
-            self._ask(Meet.SUM, _bytes(numbers), NUMBER_TYPES.index(numbers.dtype))
+            self._ask(CoordinatorRequest.SUM, _bytes(numbers), NUMBER_TYPES.index(numbers.dtype))
             receive(_bytes(numbers), self._coordinator)
         tensor.copy_(numbers.view(tensor.shape))
 
@@ -38,31 +46,31 @@ class Coordinated:
         own = tensor.detach().cpu().contiguous()
         rows = torch.zeros((self._context.size, *tensor.shape), dtype=tensor.dtype)
         with self._recorder.span("communicate"):
-            self._ask(Meet.GATHER, _bytes(own))
+            self._ask(CoordinatorRequest.GATHER, _bytes(own))
             if self._context.rank == 0:
                 receive(_bytes(rows), self._coordinator)
         return rows.to(tensor.device)
 
-    def tell(self, tensor: torch.Tensor) -> None:
+    def broadcast(self, tensor: torch.Tensor) -> None:
         values = tensor.detach().cpu().contiguous()
         with self._recorder.span("communicate"):
             if self._context.rank == 0:
-                self._ask(Meet.TELL, _bytes(values))
+                self._ask(CoordinatorRequest.BROADCAST, _bytes(values))
                 return
-            self._ask(Meet.TELL)
+            self._ask(CoordinatorRequest.BROADCAST)
             receive(_bytes(values), self._coordinator)
         tensor.copy_(values)
 
     def barrier(self) -> None:
         with self._recorder.span("communicate"):
-            self._ask(Meet.BARRIER)
+            self._ask(CoordinatorRequest.BARRIER)
             receive(torch.zeros(1, dtype=torch.uint8), self._coordinator)
 
     def leave(self) -> None:
-        """Say that nothing more will be asked for."""
-        self._ask(Meet.STOP)
+        """Send the last request."""
+        self._ask(CoordinatorRequest.STOP)
 
-    def _ask(self, what: Meet, own: torch.Tensor | None = None, number_type: int = 0) -> None:
+    def _ask(self, what: CoordinatorRequest, own: torch.Tensor | None = None, number_type: int = 0) -> None:
         length = 0 if own is None else len(own)
         send(torch.tensor([what, length, number_type]), self._coordinator)
         if own is not None:
@@ -70,7 +78,7 @@ class Coordinated:
 
 
 class Coordinator:
-    """The coordinator's side: answers until every rank has left."""
+    """The coordinator's side: answers until all ranks are done."""
 
     def __init__(self, context: ProcessContext) -> None:
         self._ranks = range(context.size)
@@ -78,32 +86,32 @@ class Coordinator:
         self.answered = 0
 
     def serve(self) -> None:
-        """One meeting of all ranks after the other."""
+        """Answer collective requests of all ranks, one after the other."""
         self._recorder.begin_steps(0, 0)
         headers = [torch.zeros(_HEADER, dtype=torch.int64) for _ in self._ranks]
         while True:
             with self._recorder.span("communicate"):
                 await_all(*(receiving(header, rank) for rank, header in zip(self._ranks, headers, strict=True)))
-                what = Meet(int(headers[0][0]))
-                assert all(header[0] == what for header in headers), "ranks meet for the same thing"
-                if what == Meet.STOP:
+                what = CoordinatorRequest(int(headers[0][0]))
+                assert all(header[0] == what for header in headers), "all ranks make the same request"
+                if what == CoordinatorRequest.STOP:
                     return
-                self._meet(what, int(headers[0][1]), NUMBER_TYPES[int(headers[0][2])])
+                self._answer_all(what, int(headers[0][1]), NUMBER_TYPES[int(headers[0][2])])
             self.answered += 1
             self._recorder.end_step(self.answered)
 
-    def _meet(self, what: Meet, length: int, number_type: torch.dtype) -> None:
-        """Take what belongs to a meeting, and answer."""
-        if what == Meet.BARRIER:
+    def _answer_all(self, what: CoordinatorRequest, length: int, number_type: torch.dtype) -> None:
+        """Receive the data of a collective request, and answer."""
+        if what == CoordinatorRequest.BARRIER:
             self._answer(torch.zeros(1, dtype=torch.uint8), self._ranks)
-        elif what == Meet.TELL:
-            told = torch.zeros(length, dtype=torch.uint8)
-            receive(told, 0)
-            self._answer(told, self._ranks[1:])
+        elif what == CoordinatorRequest.BROADCAST:
+            values = torch.zeros(length, dtype=torch.uint8)
+            receive(values, 0)
+            self._answer(values, self._ranks[1:])
         else:
             rows = torch.zeros(len(self._ranks), length, dtype=torch.uint8)
             await_all(*(receiving(row, rank) for rank, row in zip(self._ranks, rows, strict=True)))
-            if what == Meet.GATHER:
+            if what == CoordinatorRequest.GATHER:
                 self._answer(rows.view(-1), self._ranks[:1])
                 return
             numbers = rows.view(number_type)
@@ -116,5 +124,5 @@ class Coordinator:
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """The memory of a contiguous tensor, as it is."""
+    """Memory of a contiguous tensor as bytes."""
     return tensor.view(-1).view(torch.uint8)

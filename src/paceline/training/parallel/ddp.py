@@ -1,9 +1,8 @@
 """`ddp`: PyTorch's DistributedDataParallel; buckets are all-reduced while backward still runs.
 
-DDP rebuilds its buckets after the first step of each process, in the order in which gradients
-arrived. Other buckets mean another order of summation, so from three ranks on a resumed run
-would differ in the last bits from one that was never interrupted. One throw-away forward and
-backward pass in every process life settles the buckets before the first real step.
+DDP rebuilds its buckets after the first step of each process, in the order in which gradients arrived. Different
+buckets mean a different order of summation: with three or more ranks, the last bits of a resumed run would differ.
+A discarded forward and backward pass in every process fixes the buckets before the first real step.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from paceline.layout import DATA
 from paceline.training.parallel.strategy import ProcessContext, Synchronous
 
 
-class NeverCompiled(DistributedDataParallel):
-    """DDP that does not import torch.compile, only to hear that nothing is compiled: 1.5 s of every rank's start."""
+class UncompiledDdp(DistributedDataParallel):
+    """DDP without the import of torch.compile, which costs 1.5 s at the start of every rank."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         if "torch._dynamo" in sys.modules:
@@ -35,9 +34,9 @@ class NeverCompiled(DistributedDataParallel):
         try:
             super().__init__(*arguments, **options)
         finally:
-            del torch._dynamo  # whoever asks for it from now on gets the real one
+            del torch._dynamo  # later imports get the real module
 
-    # Without the wrapper that is there for torch.compile.
+    # Without the wrapper for torch.compile.
     _inside_ddp_forward = contextlib.contextmanager(inspect.unwrap(DistributedDataParallel._inside_ddp_forward))
 
 
@@ -47,18 +46,18 @@ class Ddp(Synchronous):
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, context: ProcessContext) -> None:
         super().__init__(model, optimizer, context)
         device = next(model.parameters()).device
-        self.module = self._ddp = NeverCompiled(
+        self.module = self._ddp = UncompiledDdp(
             model,
             device_ids=[device] if device.type == "cuda" else None,
             process_group=context.group(DATA),
             gradient_as_bucket_view=True,
-            # PyTorch's own, but given: then it holds for the first bucket too, which is 1 MB otherwise. On a CPU a
-            # message takes the core that backward computes on, so that a small one more costs more than it hides.
+            # PyTorch's default, but explicit: it also applies to the first bucket, which is 1 MB otherwise. On a CPU
+            # communication uses the core of backward: an extra small message costs more than it hides.
             bucket_cap_mb=25,
-            # Buffers are taken over by `before_forward`, where the time it takes is seen.
+            # `before_forward` copies buffers, in a recorded span.
             forward_sync_buffers=False,
         )
-        # DDP averages over the ranks of its group; the loop's losses are to be summed.
+        # DDP averages gradients over its group; they have to be summed.
         self.loss_factor = float(context.point.data_size)
 
     def warm_up(self, forward_backward: Callable[[], None]) -> None:
@@ -70,4 +69,4 @@ class Ddp(Synchronous):
         self.clear()
 
     def exchange(self) -> None:
-        """Nothing left to do: backward ended when the last bucket had arrived."""
+        """Nothing to do: backward ends when the last bucket has arrived."""

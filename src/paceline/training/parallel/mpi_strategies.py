@@ -1,16 +1,15 @@
-"""Strategies that send gradients through MPI; everything else ranks agree on stays with gloo.
+"""Strategies that send gradients through MPI; all other communication uses gloo.
 
     mpi-allreduce                  Iallreduce of one flat buffer, in place
     mpi-reduce-broadcast           Ireduce of it to rank 0, Ibcast from there
-    mpi-reduce-broadcast-pickled   reduce and bcast of a list of arrays, one per parameter, pickled on the way
+    mpi-reduce-broadcast-pickled   reduce and bcast of a list of arrays, one per parameter, pickled
 
-Sums are taken in an order that the MPI fixes by ranks, their hosts and the message's size: a run repeats its bits
-under the same MPI, and every rank ends with the same ones. The pickled form is how the published programs were
-written. It is here for its price to be seen: every gradient is copied into a message, out of it, and once more
-at every turn of the reduction.
+MPI fixes the order of summation by ranks, hosts and message size: a run is bitwise repeatable under the same MPI, and
+equal on all ranks. The pickled form is that of the published programs, to measure its cost: every gradient is copied
+into a message, out of it, and again in every step of the reduction.
 
-MPI waits by asking again and again, which keeps a core from the very rank that it waits for where cores are shared.
-So the first two are started and then asked for: without a pause for half a millisecond, with short ones from then on.
+MPI waits actively, which takes CPU time from other ranks if cores are shared. The first two strategies therefore poll:
+without a pause for half a millisecond, then with short ones.
 """
 
 from __future__ import annotations
@@ -26,39 +25,33 @@ import torch
 from torch import nn
 
 from paceline.training import mpi_session
-from paceline.training.parallel.strategy import ProcessContext, Synchronous, broadcast, gradient_buffers
+from paceline.training.parallel.strategy import BufferedGradients, ProcessContext
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm, Request
 
 GROUP = "mpi"
-"""What the trace calls the ranks of COMM_WORLD."""
+"""Name of COMM_WORLD in the trace."""
 _SPIN_S = 0.0005
-"""Longer than a message takes on one host: ranks that arrive together lose no time."""
-_NAP_S = 0.00005
+"""Longer than a message takes on one host."""
+_SLEEP_S = 0.00005
 
 
-class MpiStrategy(Synchronous):
-    """Gradients in one buffer, and a communicator."""
+class MpiStrategy(BufferedGradients):
+    """Gradients in one buffer, and the communicator of all ranks."""
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, context: ProcessContext) -> None:
         super().__init__(model, optimizer, context)
         self._world: Intracomm = mpi_session.world(context.rank, context.size)
-        from mpi4py import MPI  # not before MPI was started as this rank wants it
+        from mpi4py import MPI  # after mpi_session has initialised MPI
 
         self._in_place = MPI.IN_PLACE
         self._recorder.group(GROUP, range(context.size))
-        broadcast((*model.parameters(), *model.buffers()))
-        self._gradients = gradient_buffers(model)
-        self._arrays = [buffer.numpy() for buffer in self._gradients]  # the same memory
-
-    def clear(self) -> None:
-        for buffer in self._gradients:
-            buffer.zero_()
+        self._arrays = [buffer.numpy() for buffer in self._gradients]  # shared memory
 
     @contextmanager
     def _message(self, operation: str, num_bytes: int, root: int = -1) -> Iterator[None]:
-        """Put a message into the trace: the probe sees those of torch alone."""
+        """Record a message in the trace: the probe sees only those of torch."""
         number = self._recorder.message(operation, num_bytes, GROUP, peer=root, dtype=str(self._arrays[0].dtype))
         yield
         self._recorder.completed(number)
@@ -71,34 +64,34 @@ class MpiAllreduce(MpiStrategy):
         with self._recorder.span("communicate"):
             for array in self._arrays:
                 with self._message("mpi_allreduce", array.nbytes):
-                    _await(self._world.Iallreduce(self._in_place, array))
+                    _poll(self._world.Iallreduce(self._in_place, array))
 
 
 class MpiReduceBroadcast(MpiStrategy):
-    """All gradients to rank 0, and their sums back from it."""
+    """All gradients to rank 0, and their sums back."""
 
     def exchange(self) -> None:
         with self._recorder.span("communicate"):
             for array in self._arrays:
                 with self._message("mpi_reduce", array.nbytes, root=0):
-                    _await(self._world.Ireduce(self._in_place if self._context.rank == 0 else array, array, root=0))
+                    _poll(self._world.Ireduce(self._in_place if self._context.rank == 0 else array, array, root=0))
                 with self._message("mpi_bcast", array.nbytes, root=0):
-                    _await(self._world.Ibcast(array, root=0))
+                    _poll(self._world.Ibcast(array, root=0))
 
 
 class MpiReduceBroadcastPickled(MpiStrategy):
-    """The same with Python objects, as the published programs do it."""
+    """Reduce and broadcast of Python objects, as in the published programs."""
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, context: ProcessContext) -> None:
         super().__init__(model, optimizer, context)
         self._parts = [p.grad.numpy() for p in model.parameters() if p.grad is not None]
-        # Measured once: the message is as long in every step.
+        # Constant over all steps.
         self._message_bytes = len(pickle.dumps(self._parts, protocol=pickle.HIGHEST_PROTOCOL))
 
     def exchange(self) -> None:
         with self._recorder.span("communicate"):
             with self._message("mpi_reduce_pickled", self._message_bytes, root=0):
-                sums = self._world.reduce(self._parts, op=_added, root=0)
+                sums = self._world.reduce(self._parts, op=_elementwise_sum, root=0)
             with self._message("mpi_bcast_pickled", self._message_bytes, root=0):
                 sums = self._world.bcast(sums, root=0)
             assert sums is not None
@@ -106,12 +99,12 @@ class MpiReduceBroadcastPickled(MpiStrategy):
                 own[...] = summed
 
 
-def _await(request: Request) -> None:
-    patient_at = time.monotonic() + _SPIN_S
+def _poll(request: Request) -> None:
+    spin_until = time.monotonic() + _SPIN_S
     while not request.Test():
-        if time.monotonic() > patient_at:
-            time.sleep(_NAP_S)
+        if time.monotonic() > spin_until:
+            time.sleep(_SLEEP_S)
 
 
-def _added(left: list[np.ndarray], right: list[np.ndarray]) -> list[np.ndarray]:
+def _elementwise_sum(left: list[np.ndarray], right: list[np.ndarray]) -> list[np.ndarray]:
     return [a + b for a, b in zip(left, right, strict=True)]

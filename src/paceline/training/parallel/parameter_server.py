@@ -1,11 +1,12 @@
-"""`parameter-server`, `parameter-server-async`: servers hold the parameters and step them, ranks compute gradients.
+"""`parameter-server`, `parameter-server-async`: servers own the parameters and step them, ranks compute gradients.
 
-    rank ── rate, gradients of its part ───▶ server ── sum, optimizer ── parameters of its part ──▶ rank
-      └──── anything else that ranks agree on: coordinator.py
+    rank ── rate, gradients of one shard ───▶ server ── sum, optimizer ── parameters of the shard ──▶ rank
+      └──── everything else that ranks agree on: coordinator.py
 
-One message to and one from every server in a step, and none from rank to rank. Synchronously all ranks get the same
-parameters after every step. Asynchronously a rank goes on with what its servers have when its own gradients are
-in, and waits for others only where it is too far ahead of them (server.py); ranks are then equal after `settle`.
+A rank sends one message to every server in a step and receives one; ranks send none to each other. In synchronous mode
+all ranks receive equal parameters after every step. In asynchronous mode a rank continues with the current parameters
+once its gradients are applied, and waits only if it is too far ahead of the slowest rank (server.py); ranks are equal
+after `settle`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ import torch
 from torch import nn
 
 from paceline.errors import ModelError
-from paceline.training.parallel.coordinator import Coordinated
+from paceline.training.parallel.coordinator import CoordinatorPeers
 from paceline.training.parallel.server import AsynchronousServer, Server, SynchronousServer
 from paceline.training.parallel.server_messages import (
     NUMBER_TYPES,
-    Ask,
+    ServerRequest,
     await_all,
     head_length,
     receive,
@@ -29,24 +30,24 @@ from paceline.training.parallel.server_messages import (
     sending,
     write_rate,
 )
-from paceline.training.parallel.shards import Line, shards, slots
+from paceline.training.parallel.shards import FlatParameters, shards, slots
 from paceline.training.parallel.strategy import Peers, ProcessContext, Synchronous, gradient_buffers
 
 
 class ParameterServer(Synchronous):
-    """The rank's side, in step with all other ranks."""
+    """The rank's side, synchronous."""
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, context: ProcessContext) -> None:
         super().__init__(model, optimizer, context)
         point = context.point
-        self._coordinated = Coordinated(context)
+        self._coordinated = CoordinatorPeers(context)
         self.peers: Peers = self._coordinated
         self.everyone: Peers = self._coordinated
-        self._line = Line(model)
+        self._line = FlatParameters(model)
         if self._line.count < point.servers:
             raise ModelError(
                 f"The model has {self._line.count} trainable parameters for {point.servers} servers.",
-                right="Every server holds a part of them.",
+                right="Every server needs at least one.",
                 next=f"Ask for at most {self._line.count} servers with run.servers.",
             )
         self._slots = slots(point.train, self._line.dtype)
@@ -54,7 +55,7 @@ class ParameterServer(Synchronous):
             zip(range(context.size, context.size + point.servers), shards(self._line.count, point.servers), strict=True)
         )
         (self._gradients,) = gradient_buffers(model)
-        # On the CPU, whatever the model is on. The first number of a message says what is asked for.
+        # Always on the CPU. The first number of a message is the request.
         self._head = head_length(self._line.dtype)
         self._outboxes = {
             server: self._new(self._head + part.stop - part.start) for server, part in self._servers.items()
@@ -63,16 +64,16 @@ class ParameterServer(Synchronous):
         self._begin()
 
     def before_forward(self) -> None:
-        """Take over rank 0's buffers, through the coordinator."""
-        self._take_over(self._buffers)
+        """Copy the buffers of rank 0, through the coordinator."""
+        self._copy_from_rank_0(self._buffers)
 
     def exchange(self) -> None:
-        """Send the learning rate and gradients, wait for parameters."""
+        """Send learning rate and gradients, receive parameters."""
         with self._recorder.span("communicate"):
             sent = []
             for server, part in self._servers.items():
                 outbox = self._outboxes[server]
-                outbox[0] = Ask.STEP
+                outbox[0] = ServerRequest.STEP
                 write_rate(outbox, self._optimizer.param_groups[0]["lr"])
                 outbox[self._head :].copy_(self._gradients[part])
                 sent.append(sending(outbox, server))
@@ -80,39 +81,39 @@ class ParameterServer(Synchronous):
             await_all(*sent)
 
     def update(self) -> None:
-        """The step was taken by the servers: put its outcome in place."""
-        self._put_in_place()
+        """Copy the parameters that the servers have stepped into the model."""
+        self._load_parameters()
 
     def clear(self) -> None:
         self._gradients.zero_()
 
     def settle(self) -> None:
-        """Parameters are equal at any time; buffers and rank 0's optimizer are brought up to date."""
-        self._take_over(self._buffers)
+        """Parameters are always equal; buffers and the optimizer of rank 0 are updated."""
+        self._copy_from_rank_0(self._buffers)
         self._fetch_state()
 
     def restored(self) -> None:
-        """Rank 0 tells the servers what it has read; it is in place there when this returns."""
+        """Rank 0 sends the restored state to the servers, and waits until it is loaded."""
         if self._context.rank:
             return
         with self._recorder.span("communicate"), torch.no_grad():
             for parameter, place in zip(self._line.parameters, self._line.views(self._inbox), strict=True):
                 place.copy_(parameter)
             for (server, part), state in zip(self._servers.items(), self._states_of_optimizer(), strict=True):
-                self._ask(server, Ask.LOAD)
+                self._ask(server, ServerRequest.LOAD)
                 send(self._inbox[part], server)
                 if len(state):
                     send(state, server)
                 receive(self._new(1), server)
 
     def leave(self) -> None:
-        """Tell servers and coordinator that this rank needs them no more: they end when all ranks have said so."""
+        """Tell servers and coordinator that this rank is done: they end when all ranks are."""
         for server in self._servers:
-            self._ask(server, Ask.STOP)
+            self._ask(server, ServerRequest.STOP)
         self._coordinated.leave()
 
     def _begin(self) -> None:
-        """Start from rank 0's parameters, which the servers hold from now on, and its buffers."""
+        """Send the parameters of rank 0 to the servers, and copy its parameters and buffers to all ranks."""
         with self._recorder.span("communicate"), torch.no_grad():
             if self._context.rank == 0:
                 for parameter, place in zip(self._line.parameters, self._line.views(self._inbox), strict=True):
@@ -123,42 +124,42 @@ class ParameterServer(Synchronous):
                     send(self._inbox[part], server)
             else:
                 self._receive_parameters()
-                self._put_in_place()
+                self._load_parameters()
         frozen = [parameter for parameter in self._model.parameters() if not parameter.requires_grad]
-        self._take_over([*frozen, *self._buffers])
+        self._copy_from_rank_0([*frozen, *self._buffers])
 
     def _receive_parameters(self) -> None:
         await_all(*(receiving(self._inbox[part], server) for server, part in self._servers.items()))
 
     @torch.no_grad()
-    def _put_in_place(self) -> None:
+    def _load_parameters(self) -> None:
         for parameter, place in zip(self._line.parameters, self._line.views(self._inbox), strict=True):
             parameter.copy_(place)
 
     @torch.no_grad()
-    def _take_over(self, tensors: Sequence[torch.Tensor]) -> None:
-        """Rank 0's values of tensors of any type, in one message."""
+    def _copy_from_rank_0(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Copy tensors of any type from rank 0, in one message."""
         if not sum(tensor.numel() for tensor in tensors):
             return
         flat = [tensor.detach().cpu().contiguous().view(-1).view(torch.uint8) for tensor in tensors]
         message = torch.cat(flat)
-        self.peers.tell(message)
+        self.peers.broadcast(message)
         if self._context.rank:
             for tensor, own in zip(tensors, message.split([len(part) for part in flat]), strict=True):
                 tensor.copy_(own.clone().view(tensor.dtype).view(tensor.shape))
 
     def _fetch_state(self) -> None:
-        """Bring the optimizer's state from the servers into rank 0's optimizer."""
+        """Copy the optimizer state from the servers to the optimizer of rank 0."""
         if self._context.rank or not self._slots.length(1):
             return
         sizes = [part.stop - part.start for part in self._servers.values()]
         states = [self._new(self._slots.length(size)) for size in sizes]
         with self._recorder.span("communicate"):
             for server in self._servers:
-                self._ask(server, Ask.STATE)
+                self._ask(server, ServerRequest.STATE)
             await_all(*(receiving(state, server) for server, state in zip(self._servers, states, strict=True)))
         common, _ = self._slots.places(states[0])
-        # Counted where the parameters are by a fused optimizer, on the CPU by any other.
+        # A fused optimizer counts steps on the device of its parameters, any other on the CPU.
         fused = bool(self._optimizer.defaults.get("fused"))
         for parameter in self._line.parameters:
             for value, (name, dtype) in zip(common.tolist(), self._slots.common.items(), strict=True):
@@ -170,7 +171,7 @@ class ParameterServer(Synchronous):
                 self._optimizer.state[parameter][name] = torch.empty_like(parameter).copy_(place).detach()
 
     def _states_of_optimizer(self) -> list[torch.Tensor]:
-        """What each server has to know of rank 0's optimizer."""
+        """Optimizer state of rank 0 as one message per server."""
         state = self._optimizer.state
         lines = []
         for name in self._slots.each:
@@ -188,7 +189,7 @@ class ParameterServer(Synchronous):
             messages.append(message)
         return messages
 
-    def _ask(self, server: int, ask: Ask) -> None:
+    def _ask(self, server: int, ask: ServerRequest) -> None:
         send(torch.tensor([float(ask)], dtype=self._line.dtype), server)
 
     def _new(self, length: int) -> torch.Tensor:
@@ -196,28 +197,28 @@ class ParameterServer(Synchronous):
 
 
 class ParameterServerAsync(ParameterServer):
-    """The rank's side where nobody waits for the slowest, up to the bound on staleness."""
+    """The rank's side, asynchronous up to the bound on staleness."""
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, context: ProcessContext) -> None:
         super().__init__(model, optimizer, context)
-        # Applied with the learning rate divided by the ranks: see server.py.
+        # Servers divide the learning rate by the ranks: see server.py.
         self.loss_factor = float(context.size)
 
     def before_forward(self) -> None:
-        """Buffers are a rank's own until `settle`: to take over rank 0's, ranks would have to wait for it."""
+        """Buffers differ between ranks until `settle`: copying them would make ranks wait for rank 0."""
 
     def settle(self) -> None:
-        """Wait until all gradients are in, take over the same parameters, and go on only when everyone has them."""
+        """Wait for all gradients, pull equal parameters, and continue when all ranks have them."""
         self.peers.barrier()
         with self._recorder.span("communicate"):
             for server in self._servers:
-                self._ask(server, Ask.PULL)
+                self._ask(server, ServerRequest.PULL)
             self._receive_parameters()
-        self._put_in_place()
+        self._load_parameters()
         super().settle()
         self.peers.barrier()
 
 
 def server_of(context: ProcessContext) -> Server:
-    """The server that belongs to a run's strategy."""
+    """Server of a run's strategy."""
     return AsynchronousServer(context) if "staleness" in context.point.options else SynchronousServer(context)

@@ -1,15 +1,22 @@
-"""A server: owns its part of the parameters and the optimizer's state for it, and takes the optimizer's steps.
+"""A server: owns one shard of the parameters with its optimizer state, and takes the optimizer steps.
 
     synchronous     gradients of all ranks ── summed in the order of ranks ──▶ one step ──▶ parameters to all
     asynchronous    gradients of one rank ──▶ one step ──▶ parameters to that rank, unless it is too far ahead
-                                                                     (staleness.py)
 
-Asynchronously, `ranks` gradients make up what is one step otherwise: each is applied with the learning rate divided
-by `ranks`, and a rank scales its loss by `ranks`. So the gradients of one step move plain SGD as far as their sum
-would at once, whatever share of the samples each stands for, and weight decay and optimizers that do not see how
-large a gradient is (Adam) keep their measure too.
+In asynchronous mode, `ranks` gradients correspond to one synchronous step: each is applied with the learning rate
+divided by `ranks`, and a rank scales its loss by `ranks`. Plain SGD then moves as far as with their sum, for any shares
+of samples; weight decay and optimizers that normalise gradients (Adam) keep their scale too.
 
-The learning rate comes with the gradients: what it is at which step, the ranks know.
+The bound on staleness, for ranks 0, 1, 2 and a bound of 1:
+
+    applied    3      5      4         gradients of each rank
+                      ▲ waiting        2 ahead of the slowest: it gets parameters after the next gradient of rank 0
+
+A rank with k applied gradients continues only when every rank has at least k - bound. Its parameters then lack at most
+`bound` steps of the slowest rank; the number of missing steps is the staleness of its next gradient. With a bound of 0
+ranks are synchronous. (Stale synchronous parallel: Ho et al., NIPS 2013.)
+
+Ranks send the learning rate with the gradients.
 """
 
 from __future__ import annotations
@@ -25,7 +32,7 @@ from paceline.records.settings import TrainSettings
 from paceline.training.optim.build_optimizer import build_optimizer
 from paceline.training.parallel.server_messages import (
     NUMBER_TYPES,
-    Ask,
+    ServerRequest,
     await_all,
     head_length,
     read_rate,
@@ -35,28 +42,27 @@ from paceline.training.parallel.server_messages import (
     sending,
 )
 from paceline.training.parallel.shards import slots
-from paceline.training.parallel.staleness import Pacing
 from paceline.training.parallel.strategy import ProcessContext
 
 
 class Shard:
-    """A part of the line of parameters, and the optimizer that steps it."""
+    """A slice of the flat parameters, and its optimizer."""
 
     def __init__(self, settings: TrainSettings, values: torch.Tensor) -> None:
         self.values = values
-        self._parameter = nn.Parameter(values)  # the same memory
+        self._parameter = nn.Parameter(values)  # shared memory
         self._optimizer = build_optimizer(settings, [self._parameter])
         self._slots = slots(settings, values.dtype)
 
     def step(self, gradient: torch.Tensor, rate: float) -> None:
-        """One step of the optimizer at this learning rate."""
+        """One optimizer step at this learning rate."""
         self._optimizer.param_groups[0]["lr"] = rate
         self._parameter.grad = gradient
         self._optimizer.step()
         self._parameter.grad = None
 
     def state(self) -> torch.Tensor:
-        """The optimizer's state as a message; zeros before the first step."""
+        """Optimizer state as a message; zeros before the first step."""
         message = self.new_state()
         state = self._optimizer.state[self._parameter]
         if state:
@@ -68,7 +74,7 @@ class Shard:
         return message
 
     def load(self, state_message: torch.Tensor) -> None:
-        """Take over the optimizer's state from a message as `state` makes it."""
+        """Load the optimizer state from a message of `state`."""
         common, lines = self._slots.places(state_message)
         state = self._optimizer.state[self._parameter]
         for value, (name, dtype) in zip(common.tolist(), self._slots.common.items(), strict=True):
@@ -77,12 +83,12 @@ class Shard:
             state[name] = line.clone()
 
     def new_state(self) -> torch.Tensor:
-        """An empty message as long as the optimizer's state."""
+        """Empty message for the optimizer state."""
         return torch.zeros(self._slots.length(len(self.values)), dtype=self.values.dtype)
 
 
 class Server:
-    """What both kinds share: the shard, a place for the next message of each rank, and what rank 0 asks for."""
+    """Base of both kinds: the shard, a receive buffer for each rank, and requests of rank 0."""
 
     def __init__(self, context: ProcessContext) -> None:
         self._context = context
@@ -98,22 +104,22 @@ class Server:
             await_all(*(sending(values, rank) for rank in self._ranks[1:]))
         self.shard = Shard(context.point.train, values)
         self._head = head_length(values.dtype)
-        # The first number says what is asked for.
+        # The first number is the request.
         self._inboxes = [torch.zeros(self._head + size, dtype=values.dtype) for _ in self._ranks]
 
     def serve(self) -> None:
-        """Answer until every rank has left."""
+        """Answer until all ranks are done."""
         raise NotImplementedError
 
     def _hello(self) -> tuple[int, int]:
-        """How many numbers this server is to hold, and of which type."""
-        told = torch.zeros(2, dtype=torch.int64)
-        receive(told, 0)
-        size, number_type = told.tolist()
+        """Number of parameters of this shard, and index of their type."""
+        message = torch.zeros(2, dtype=torch.int64)
+        receive(message, 0)
+        size, number_type = message.tolist()
         return size, number_type
 
-    def _asked(self, rank: int) -> Ask:
-        return Ask(int(self._inboxes[rank][0]))
+    def _asked(self, rank: int) -> ServerRequest:
+        return ServerRequest(int(self._inboxes[rank][0]))
 
     def _gradient(self, rank: int) -> torch.Tensor:
         return self._inboxes[rank][self._head :]
@@ -121,12 +127,12 @@ class Server:
     def _rate(self, rank: int) -> float:
         return read_rate(self._inboxes[rank])
 
-    def _serve_rank_0(self, ask: Ask) -> None:
-        """What only rank 0 asks for, between two steps."""
+    def _serve_rank_0(self, ask: ServerRequest) -> None:
+        """Answer requests that only rank 0 makes, between two steps."""
         with self._recorder.span("communicate"):
-            if ask == Ask.STATE:
+            if ask == ServerRequest.STATE:
                 send(self.shard.state(), 0)
-            elif ask == Ask.LOAD:
+            elif ask == ServerRequest.LOAD:
                 receive(self.shard.values, 0)
                 state = self.shard.new_state()
                 if len(state):
@@ -136,7 +142,7 @@ class Server:
 
 
 class SynchronousServer(Server):
-    """Waits for all ranks before it steps."""
+    """Waits for all ranks before each step."""
 
     def serve(self) -> None:
         self._recorder.begin_steps(0, 0)
@@ -146,10 +152,10 @@ class SynchronousServer(Server):
             total.zero_()
             running, rate = 0, 0.0
             for rank in self._ranks:
-                if self._next(rank, arriving) == Ask.STOP:
+                if self._next(rank, arriving) == ServerRequest.STOP:
                     continue
                 running += 1
-                rate = self._rate(rank)  # the same from all of them
+                rate = self._rate(rank)  # equal for all
                 with self._recorder.span("optimizer"):
                     total += self._gradient(rank)
                 arriving[rank] = self._expected(rank)
@@ -166,26 +172,26 @@ class SynchronousServer(Server):
     def _expected(self, rank: int) -> dist.Work:
         return receiving(self._inboxes[rank], rank)
 
-    def _next(self, rank: int, arriving: list[dist.Work]) -> Ask:
-        """STEP or STOP, whichever this rank asks for next; the rest is answered on the way."""
+    def _next(self, rank: int, arriving: list[dist.Work]) -> ServerRequest:
+        """Next STEP or STOP request of a rank; other requests are answered."""
         while True:
             with self._recorder.span("communicate"):
                 await_all(arriving[rank])
             ask = self._asked(rank)
-            if ask in (Ask.STEP, Ask.STOP):
+            if ask in (ServerRequest.STEP, ServerRequest.STOP):
                 return ask
             self._serve_rank_0(ask)
             arriving[rank] = self._expected(rank)
 
 
 class AsynchronousServer(Server):
-    """Steps with every gradient that arrives, and holds back ranks that are too far ahead."""
+    """Steps with every gradient that arrives; ranks that are too far ahead wait."""
 
     def __init__(self, context: ProcessContext) -> None:
         super().__init__(context)
-        self._pacing = Pacing(context.size, context.point.options["staleness"])
+        self._pacing = StalenessBound(context.size, context.point.options["staleness"])
         self._outboxes = [torch.zeros_like(self.shard.values) for _ in self._ranks]
-        self._leaving: list[dist.Work | None] = [None] * context.size
+        self._sending: list[dist.Work | None] = [None] * context.size
 
     def serve(self) -> None:
         self._recorder.begin_steps(0, 0)
@@ -197,15 +203,15 @@ class AsynchronousServer(Server):
             with self._recorder.span("communicate"):
                 rank = arrivals.next()
             ask = self._asked(rank)
-            if ask == Ask.STOP:
+            if ask == ServerRequest.STOP:
                 running -= 1
                 continue
             answered: list[int] = []
-            if ask == Ask.STEP:
+            if ask == ServerRequest.STEP:
                 with self._recorder.span("optimizer"):
                     self.shard.step(self._gradient(rank), self._rate(rank) / self._context.size)
-                answered = self._pacing.gave(rank)
-            elif ask == Ask.PULL:
+                answered = self._pacing.applied(rank)
+            elif ask == ServerRequest.PULL:
                 self._pacing.pulled(rank)
                 answered = [rank]
             else:
@@ -216,24 +222,23 @@ class AsynchronousServer(Server):
             self.steps = self._pacing.steps
             self._recorder.end_step(self.steps)
         arrivals.close()
-        await_all(*(work for work in self._leaving if work is not None))
+        await_all(*(work for work in self._sending if work is not None))
         self.staleness = self._pacing.counts
 
     def _answer(self, rank: int) -> None:
-        """Send the parameters as they are now; the next step does not wait until they are gone."""
+        """Send the current parameters; does not wait until they are sent."""
         with self._recorder.span("communicate"):
-            before = self._leaving[rank]
+            before = self._sending[rank]
             if before is not None:
                 await_all(before)
             self._outboxes[rank].copy_(self.shard.values)
-            self._leaving[rank] = sending(self._outboxes[rank], rank)
+            self._sending[rank] = sending(self._outboxes[rank], rank)
 
 
 class Arrivals:
-    """Says whose message has arrived, in the order of arrival.
+    """Ranks whose message has arrived, in the order of arrival.
 
-    One thread per rank waits for that rank's message. gloo can receive from any process at once, but would then not
-    say that one of them is gone.
+    One thread per rank waits for its message. gloo can receive from any process, but does not report a failed one then.
     """
 
     def __init__(self, size: int) -> None:
@@ -243,18 +248,18 @@ class Arrivals:
             threading.Thread(target=self._wait, args=(rank,), name=f"from-rank-{rank}", daemon=True).start()
 
     def expect(self, rank: int, work: dist.Work) -> None:
-        """Wait for a message of a rank; one at a time."""
+        """Wait for one message of a rank."""
         self._expected[rank].put(work)
 
     def next(self) -> int:
-        """The rank whose message has arrived; raises what went wrong with it."""
+        """Next rank whose message has arrived; raises its error."""
         rank, error = self._arrived.get()
         if error is not None:
             raise error
         return rank
 
     def close(self) -> None:
-        """End the threads: nothing is expected any more."""
+        """End the threads."""
         for expected in self._expected:
             expected.put(None)
 
@@ -266,3 +271,40 @@ class Arrivals:
             except RuntimeError as caught:
                 error = caught
             self._arrived.put((rank, error))
+
+
+class StalenessBound:
+    """Counts the gradients of each rank; ranks that are too far ahead wait."""
+
+    def __init__(self, ranks: int, bound: int) -> None:
+        self._bound = bound
+        self._applied = [0] * ranks
+        self._lacking = [0] * ranks
+        self._waiting: list[int] = []
+        self._counts: dict[int, int] = {}
+
+    @property
+    def steps(self) -> int:
+        """Steps that every rank has taken."""
+        return min(self._applied)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Number of gradients with a staleness of 0, 1, 2, ... steps."""
+        return tuple(self._counts.get(steps, 0) for steps in range(max(self._counts, default=-1) + 1))
+
+    def pulled(self, rank: int) -> None:
+        """Note that a rank has received the current parameters."""
+        self._lacking[rank] = self._applied[rank] - self.steps
+
+    def applied(self, rank: int) -> list[int]:
+        """Ranks that may continue after a gradient of `rank` was applied, in the order in which they have waited."""
+        stale = self._lacking[rank]
+        self._counts[stale] = self._counts.get(stale, 0) + 1
+        self._applied[rank] += 1
+        self._waiting.append(rank)
+        released = [other for other in self._waiting if self._applied[other] - self.steps <= self._bound]
+        for other in released:
+            self._waiting.remove(other)
+            self.pulled(other)
+        return released

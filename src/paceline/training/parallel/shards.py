@@ -1,10 +1,10 @@
-"""How the parameters of a model are divided over servers, and what of the optimizer belongs to each part.
+"""How the parameters of a model are divided over servers, with their optimizer state.
 
-    line      all trainable parameters end to end, each in the order of its memory:  [ conv.weight │ conv.bias │ … ]
-    shards    the line cut into one part per server, equal to within one number:      [ server 0     │ server 1    ]
+    flat      all trainable parameters in sequence, each in memory order:     [ conv.weight │ conv.bias │ … ]
+    shards    one slice per server, sizes differ by at most one number:       [ server 0     │ server 1    ]
 
-A large tensor may lie on two servers. The optimizers that servers take work number by number, so that a part of the
-line with its own state steps as it would have in the whole; those of whole layers are refused beforehand.
+A large tensor may be divided over two servers. Servers accept only elementwise optimizers: a slice with its own state
+steps as it would in the whole. Optimizers that need whole layers are refused before the run.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from paceline.training.optim.build_optimizer import build_optimizer
 
 
 def shards(count: int, servers: int) -> tuple[slice, ...]:
-    """The part of each server in a line of `count` numbers."""
+    """Slice of each server in `count` numbers."""
     return tuple(slice(*share(count, server, servers)) for server in range(servers))
 
 
-class Line:
-    """The trainable parameters of a model as one line of numbers."""
+class FlatParameters:
+    """Trainable parameters of a model as one flat sequence."""
 
     def __init__(self, model: nn.Module) -> None:
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -35,14 +35,14 @@ class Line:
         if len(types) > 1:
             raise ModelError(
                 f"The model has parameters of several types: {', '.join(sorted(map(str, types)))}.",
-                right="A server holds its part of all parameters as one line of numbers of one type.",
+                right="A server stores its shard as one array of one type.",
                 next="Give all parameters one type, or use `--set run.strategy=flat`.",
             )
         self.dtype = types.pop()
         self.count = sum(parameter.numel() for parameter in self.parameters)
 
     def views(self, line: torch.Tensor) -> list[torch.Tensor]:
-        """Each parameter's place in a line, in the parameter's shape and layout."""
+        """View of each parameter in a flat tensor, in its shape and strides."""
         found, start = [], 0
         for parameter in self.parameters:
             found.append(line.as_strided(parameter.shape, parameter.stride(), start))
@@ -52,30 +52,30 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """What an optimizer keeps: numbers for each parameter's number, and numbers that count for all of them."""
+    """State of an optimizer: values per parameter number, and common values."""
 
     each: tuple[str, ...]
-    """exp_avg, momentum_buffer, ...: as long as the part of the line."""
+    """exp_avg, momentum_buffer, ...: as long as the shard."""
     common: Mapping[str, torch.dtype]
-    """step: a single number, with the type that the optimizer gives it."""
+    """step: a single number, with its type."""
 
     def length(self, count: int) -> int:
-        """Numbers in the state for `count` parameters: one message."""
+        """Numbers in the state of `count` parameters: one message."""
         return len(self.common) + len(self.each) * count
 
     def places(self, message: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        """Where in a message the common numbers stand, and the line of each slot."""
+        """Views of the common numbers in a message, and of each slot."""
         common, lines = message[: len(self.common)], message[len(self.common) :]
         return common, list(lines.view(len(self.each), -1)) if self.each else []
 
 
 def slots(settings: TrainSettings, dtype: torch.dtype) -> Slots:
-    """What the optimizer of these settings keeps, seen on a twin that took one step with one parameter."""
+    """State that the optimizer of these settings has, read from a copy that took one step with one parameter."""
     parameter = nn.Parameter(torch.zeros(1, dtype=dtype))
     parameter.grad = torch.zeros(1, dtype=dtype)
-    twin = build_optimizer(settings, [parameter])
-    twin.step()
-    state = {name: value for name, value in twin.state[parameter].items() if isinstance(value, torch.Tensor)}
+    probe = build_optimizer(settings, [parameter])
+    probe.step()
+    state = {name: value for name, value in probe.state[parameter].items() if isinstance(value, torch.Tensor)}
     return Slots(
         each=tuple(sorted(name for name, value in state.items() if value.dim())),
         common={name: value.dtype for name, value in sorted(state.items()) if not value.dim()},

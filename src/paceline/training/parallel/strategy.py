@@ -1,35 +1,34 @@
-"""The contract of a strategy: turn each rank's gradients into the same update everywhere.
+"""The contract of a strategy: turn each rank's gradients into the same update on all ranks.
 
-The loss of a rank is the *sum* over its samples, divided by the samples of all ranks in this step. So gradients are to
-be *summed* along the data axis of the layout, which weights uneven batches correctly, and a rank without samples
+The loss of a rank is the *sum* over its samples, divided by the samples of all ranks in this step. Gradients are
+therefore *summed* along the data axis of the layout. This weights uneven batches correctly, and a rank without samples
 contributes zeros.
 
     divide(model, context)
-                      called once, before the optimizer is made: put this rank's shard of layers in their place
-    module            what the forward pass is called on
-    loss_factor       what the loss is multiplied with (a strategy that averages wants the size of the data axis)
-    peers             how ranks along the data axis agree on anything but gradients: sums of losses and counts
+                      called once, before the optimizer is made: replaces layers by this rank's shard of them
+    module            module of the forward pass
+    loss_factor       factor on the loss: the size of the data axis for a strategy that averages
+    peers             how ranks along the data axis agree on values that are not gradients: sums of losses and counts
     everyone          how all ranks agree: values of rank 0, a barrier
-    restored()        called when model and optimizer were read from a checkpoint, on every rank
-    warm_up(pass)     called once per process life, before the first step: whatever settles only
-                      after a first step (as DDP's buckets do) settles here, so that a resumed run
-                      repeats the bits of one that was never interrupted
-    before_forward()  called before every forward pass: takes over rank 0's buffers
+    restored()        called on every rank after model and optimizer were read from a checkpoint
+    warm_up(pass)     called once per process, before the first step: for state that settles only after a first step (as
+                      DDP's buckets), so that a resumed run is bitwise equal to one without interruption
+    before_forward()  called before every forward pass: copies the buffers of rank 0
     forward_backward(batch, objective)
-                      loss and gradients of a batch, or of a part of one: a pipeline has its own
-    exchange()        called after backward: sends gradients on their way and brings what comes of them
-    clip(norm)        called before the update where gradients are clipped: norm of the whole network's gradient
-    update()          the optimizer's step, wherever it is taken
-    clear()           called after it: forget the gradients
-    settle()          called on all ranks before anyone looks at the model (evaluation, checkpoint, the
-                      end): then parameters are equal on all replicas, and rank 0's optimizer holds the run's state
-    whole(tensors)    this rank's tensors by name as those of the whole network: what rank 0 writes to a checkpoint
+                      loss and gradients of a batch or micro-batch: a pipeline overrides it
+    exchange()        called after backward: communicates the gradients
+    clip(norm)        called before the update if gradients are clipped: norm of the gradient of the whole network
+    update()          takes the optimizer step
+    clear()           called after the update: zeroes the gradients
+    settle()          called on all ranks before evaluation, a checkpoint and the end: parameters are then equal on all
+                      replicas, and the optimizer of rank 0 has the state of the run
+    whole(tensors)    this rank's tensors by name as those of the whole network: rank 0 writes them to a checkpoint
     shard(tensors)    the inverse, after a checkpoint was read
-    leave()           called on all ranks after a good end: whoever serves them may go
+    leave()           called on all ranks after a successful run: servers may end
 
-Ranks start from rank 0's parameters and buffers, or from those of the first rank with the same shard. A strategy is
-made of (model, optimizer, context). The axes of its mesh of ranks besides `data` are in the catalog: ranks along them
-have the same samples and the same random numbers.
+Ranks start from the parameters and buffers of rank 0, or of the first rank with the same shard. A strategy is
+constructed with (model, optimizer, context). The catalog has the axes of its layout besides `data`: ranks along them
+have equal samples and equal random numbers.
 """
 
 from __future__ import annotations
@@ -50,55 +49,55 @@ from paceline.training.batches import Batch
 from paceline.training.objective import Objective
 
 Tensors = Mapping[str, torch.Tensor]
-"""Of a checkpoint, by name: model.<name>, optimizer.<parameter>.<slot>, average.<name>."""
+"""Tensors of a checkpoint by name: model.<name>, optimizer.<parameter>.<slot>, average.<name>."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessContext:
-    """Who takes part in a run, as one of its ranks sees it."""
+    """The run, as one of its ranks sees it."""
 
     rank: int
     point: Point
     recorder: Recorder
     groups: Mapping[str, dist.ProcessGroup] = field(default_factory=dict)
-    """This rank's process group along each axis; empty where there is one axis."""
+    """This rank's process group along each axis; empty for a single axis."""
 
     @property
     def layout(self) -> Layout:
-        """The mesh of the ranks that train: servers and the coordinator are not among them."""
+        """Mesh of the training ranks, without servers and coordinator."""
         return self.point.layout
 
     @property
     def size(self) -> int:
-        """The number of ranks that train."""
+        """Number of training ranks."""
         return self.point.ranks
 
     def group(self, axis: str) -> dist.ProcessGroup | None:
-        """The process group of this rank along an axis; None for that of all processes."""
+        """Process group of this rank along an axis; None for the group of all processes."""
         return self.groups.get(axis)
 
     def first(self, axis: str) -> int:
-        """The rank with index 0 in this rank's group along an axis."""
+        """Rank with index 0 in this rank's group along an axis."""
         return self.layout.group(self.rank, axis)[0]
 
 
 class Peers(Protocol):
-    """How ranks agree on what is not a gradient; every call is made on all of them."""
+    """How ranks agree on values that are not gradients. All calls are collective."""
 
     def sum(self, tensor: torch.Tensor) -> None:
-        """Add up over ranks, in place."""
+        """Sum over ranks, in place."""
         ...
 
     def gather(self, tensor: torch.Tensor) -> torch.Tensor:
-        """One row per rank, in order: to be used on the first of them, where all rows are filled."""
+        """One row per rank, in order; all rows are valid only on the first rank."""
         ...
 
-    def tell(self, tensor: torch.Tensor) -> None:
-        """Take over the values of the first rank, in place."""
+    def broadcast(self, tensor: torch.Tensor) -> None:
+        """Copy the values of the first rank, in place."""
         ...
 
     def barrier(self) -> None:
-        """Wait for all."""
+        """Wait for all ranks."""
         ...
 
 
@@ -141,7 +140,7 @@ class Strategy(Protocol):
 
 
 class Synchronous:
-    """What strategies share that keep model and optimizer equal on all ranks after every step."""
+    """Base of strategies whose model and optimizer are equal on all ranks after every step."""
 
     loss_factor = 1.0
 
@@ -153,7 +152,7 @@ class Synchronous:
         self._optimizer = optimizer
         self._context = context
         self._recorder = context.recorder
-        self._buffers = moving_buffers(model)
+        self._buffers = trained_buffers(model)
 
     @staticmethod
     def divide(model: nn.Module, context: ProcessContext) -> None:
@@ -163,16 +162,16 @@ class Synchronous:
         """Every rank has read the same checkpoint."""
 
     def warm_up(self, forward_backward: Callable[[], None]) -> None:
-        """Nothing settles later than here."""
+        """No state settles later."""
 
     def before_forward(self) -> None:
-        """Take over the buffers of data index 0: batch-norm statistics, which gradients do not carry."""
+        """Copy the buffers of data index 0: batch-norm statistics, which gradients do not carry."""
         if self._buffers:
             with self._recorder.span("communicate"):
                 self._copy_from_first(self._buffers)
 
     def forward_backward(self, batch: Batch, objective: Objective) -> torch.Tensor:
-        """Add the gradients of a batch, or of a part of one, to what is there; the sum of its losses."""
+        """Sum of the losses of a batch or micro-batch; adds its gradients."""
         with self._recorder.span("forward"):
             scores = self.module(batch.inputs)
             loss_sum = objective.loss_sum(scores, batch)
@@ -186,7 +185,7 @@ class Synchronous:
         raise NotImplementedError
 
     def clip(self, norm: float) -> None:
-        """Shorten the gradient to this norm at most: that of the whole batch, or of the rank's own under local-sgd."""
+        """Limit the gradient norm: of the whole batch, or of this rank under local-sgd."""
         nn.utils.clip_grad_norm_(self._model.parameters(), norm)
 
     def update(self) -> None:
@@ -196,7 +195,7 @@ class Synchronous:
         self._model.zero_grad(set_to_none=True)
 
     def settle(self) -> None:
-        """Parameters are equal at any time; buffers of the last step are not until rank 0's are taken over."""
+        """Parameters are always equal; buffers of the last step are copied from rank 0."""
         self.before_forward()
 
     def whole(self, tensors: Tensors) -> Tensors:
@@ -208,19 +207,32 @@ class Synchronous:
         return tensors
 
     def leave(self) -> None:
-        """Nobody waits for a word."""
+        """No server waits for this rank."""
 
     def _copy_from_first(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Take over the values of the rank with data index 0, in place."""
+        """Copy the values of the rank with data index 0, in place."""
         broadcast(tensors, self._context.group(DATA), self._context.first(DATA))
 
 
-class Alone(Synchronous):
-    """One rank: nothing to exchange, under whatever strategy the study names."""
+class BufferedGradients(Synchronous):
+    """Base of strategies whose gradients are views of one buffer per data type: `self._gradients`."""
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, context: ProcessContext) -> None:
         super().__init__(model, optimizer, context)
-        self.peers: Peers = Nobody()
+        self._copy_from_first((*model.parameters(), *model.buffers()))
+        self._gradients = gradient_buffers(model)
+
+    def clear(self) -> None:
+        for buffer in self._gradients:
+            buffer.zero_()
+
+
+class SingleRank(Synchronous):
+    """Strategy of a single rank: no exchange."""
+
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, context: ProcessContext) -> None:
+        super().__init__(model, optimizer, context)
+        self.peers: Peers = NoPeers()
         self.everyone: Peers = self.peers
 
     def before_forward(self) -> None:
@@ -231,7 +243,7 @@ class Alone(Synchronous):
 
 
 class Collective:
-    """Ranks that agree through collectives of a process group: that of all processes where none is named."""
+    """Peers that use collectives of a process group; by default that of all processes."""
 
     def __init__(self, recorder: Recorder, group: dist.ProcessGroup | None = None, first: int = 0) -> None:
         self._recorder = recorder
@@ -248,14 +260,14 @@ class Collective:
             dist.all_gather(parts, tensor, group=self._group)
         return torch.stack(parts)
 
-    def tell(self, tensor: torch.Tensor) -> None:
+    def broadcast(self, tensor: torch.Tensor) -> None:
         dist.broadcast(tensor, src=self._first, group=self._group)
 
     def barrier(self) -> None:
         dist.barrier(group=self._group)
 
 
-class Nobody:
+class NoPeers:
     """The peers of a single rank."""
 
     def sum(self, tensor: torch.Tensor) -> None:
@@ -264,7 +276,7 @@ class Nobody:
     def gather(self, tensor: torch.Tensor) -> torch.Tensor:
         return tensor.unsqueeze(0)
 
-    def tell(self, tensor: torch.Tensor) -> None:
+    def broadcast(self, tensor: torch.Tensor) -> None:
         pass
 
     def barrier(self) -> None:
@@ -273,19 +285,21 @@ class Nobody:
 
 @torch.no_grad()
 def broadcast(tensors: Iterable[torch.Tensor], group: dist.ProcessGroup | None = None, source: int = 0) -> None:
-    """Take over the values of one rank of a group, in place; of rank 0 where nothing else is said."""
+    """Copy the values of one rank of a group, in place; by default of rank 0."""
     for tensor in tensors:
         if tensor.numel():
-            # A channels-last tensor is not contiguous in the order that collectives want.
+            # Collectives need contiguous tensors; channels-last ones are not.
             ordered = tensor.detach().contiguous()
             dist.broadcast(ordered, src=source, group=group)
             if ordered.data_ptr() != tensor.data_ptr():
                 tensor.copy_(ordered)
 
 
-def moving_buffers(model: nn.Module) -> list[torch.Tensor]:
-    """The buffers that training changes: a frozen base has a hundred that stay, and a broadcast each would cost more
-    than the head's gradients."""
+def trained_buffers(model: nn.Module) -> list[torch.Tensor]:
+    """Buffers that training changes.
+
+    The buffers of a frozen base do not: broadcasting a hundred of them would cost more than the gradients of the head.
+    """
     training = model.training
     model.train()
     still = {
@@ -299,7 +313,7 @@ def moving_buffers(model: nn.Module) -> list[torch.Tensor]:
 
 
 def gradient_buffers(model: nn.Module) -> list[torch.Tensor]:
-    """One buffer per data type, nearly always one in all, with every gradient a view of it."""
+    """One flat buffer per data type (usually one in all); every gradient is a view of it."""
     by_type: dict[torch.dtype, list[nn.Parameter]] = {}
     for parameter in model.parameters():
         if parameter.requires_grad:
@@ -310,7 +324,7 @@ def gradient_buffers(model: nn.Module) -> list[torch.Tensor]:
         buffer = torch.zeros(total, dtype=dtype, device=parameters[0].device)
         start = 0
         for p in parameters:
-            # The parameter's own strides, so that autograd accumulates in place (channels-last too).
+            # The strides of the parameter: autograd then accumulates in place, also for channels-last.
             p.grad = buffer.as_strided(p.shape, p.stride(), start)
             start += p.numel()
         buffers.append(buffer)
