@@ -16,9 +16,8 @@ probe saw it, from whatever thread issued it. `spans/rank-0003.arrows` is an Arr
     begun_ns   int64, null          of a message: when it began to move, where the backend knows it; gloo does not
     dtype      dictionary<string>   of a message: float32, ...; null where it carries nothing
 
-The end of a message is when this rank was told of it: at or after it, never before. A message that took longer than a
-flush stands there twice, first without its end; `read_spans` returns it once. Files of version 1 lack the last two
-columns, and ends of messages; of those of the first days, `peer` too.
+The end of a message is when this rank was notified: at or after its completion, never before. A message that lasted
+longer than one flush interval is in the file twice, first without its end; `read_spans` returns it once.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 SPAN_SCHEMA = "paceline.spans/2"
-READABLE = (SPAN_SCHEMA, "paceline.spans/1")
 
 # `communicate`: the main thread is blocked in communication. `step`: one optimizer step, around all else in it.
 # `group`: no time at all; its `operation` names the ranks of `group`, "0 2", before the first message in it.
@@ -101,7 +99,7 @@ class RankTrace:
 
     rank: int
     kind: np.ndarray
-    """Index into SPAN_KINDS, int8; -1 for a kind that only a later version knows."""
+    """Index into SPAN_KINDS, int8; -1 for an unknown kind."""
     start_ns: np.ndarray
     end_ns: np.ndarray
     """-1 where the span was never seen to end."""

@@ -165,7 +165,7 @@ class Point(_Named):
         model = replace(self.model, name=_file_name(self.model.name), options=_portable_options(self.model))
         script = self.script and replace(self.script, path=_file_name(self.script.path))
         settings = asdict(replace(self, data=data, model=model, script=script))
-        # What came later says nothing where it is at its default: points that were measured before keep their names.
+        # Values at their default are omitted: a setting that is added to Paceline renames no point.
         for name in ("cores", "options", "site", "script", "script_digest"):
             if not settings[name]:
                 del settings[name]

@@ -37,14 +37,12 @@ class CounterWriter:
 
 
 def read_counter_file(path: Path, rank: int) -> RankCounters:
-    """The samples of one process, up to the last full batch; StorageError where there are none to be had."""
-    table, broke_off = read_table(path, _SCHEMA, (COUNTER_SCHEMA,), what="counters", later=COUNTERS)
+    """The samples of one process, up to the last complete batch; StorageError if the file is not readable."""
+    table, truncated = read_table(path, _SCHEMA, what="counters")
 
     def column(name: str) -> np.ndarray:
-        """Readings; -1 where there is none, and for a counter that only another version knows."""
-        if name not in table.column_names:
-            return np.full(len(table), -1, np.int64)
+        """Readings of a counter; -1 where it was not measured."""
         return table.column(name).fill_null(-1).to_numpy()
 
     values = {name: column(name) for name in COUNTERS}
-    return RankCounters(rank=rank, at_ns=column("at_ns"), values=values, truncated=broke_off)
+    return RankCounters(rank=rank, at_ns=column("at_ns"), values=values, truncated=truncated)

@@ -24,14 +24,12 @@ def read_epochs(path: Path) -> list[Epoch]:
 
 
 def _epoch(line: dict[str, str]) -> Epoch:
-    """A line as a record; columns of others are left alone."""
+    """A line as a record; unknown columns are ignored."""
     values: dict[str, object] = {}
     for field in fields(Epoch):
-        text = line.get(field.name)
+        text = line[field.name]
         if field.name in _WHOLE_NUMBERS:
-            values[field.name] = int(line[field.name])
-        elif text is None:
-            continue
+            values[field.name] = int(text)
         elif field.name == "phase":
             values[field.name] = text
         else:

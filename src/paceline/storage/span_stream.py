@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from paceline.errors import StorageError
-from paceline.records.rank_trace import READABLE, SPAN_KINDS, SPAN_SCHEMA, RankTrace, Words
+from paceline.records.rank_trace import SPAN_KINDS, SPAN_SCHEMA, RankTrace, Words
 from paceline.records.trace_rows import repeated, without
 from paceline.storage.stream_tail import LOOK_BYTES, StreamTail
 from paceline.storage.streams import StreamWriter, read_table
@@ -38,8 +38,6 @@ _SCHEMA = pa.schema(
     ],
     metadata={"schema": SPAN_SCHEMA},
 )
-_LATER = ("peer", "begun_ns", "dtype")
-"""Columns that files of version 1 may lack."""
 _KINDS = pa.array(SPAN_KINDS, pa.string())
 
 
@@ -61,7 +59,7 @@ class SpanWriter:
 
 def read_spans(path: Path, rank: int) -> RankTrace:
     """The spans of one rank, up to the last full batch; raises StorageError where there is none."""
-    table, truncated = read_table(path, _SCHEMA, READABLE, what="a trace", later=_LATER)
+    table, truncated = read_table(path, _SCHEMA, what="a trace")
     return _trace(rank, table, truncated)
 
 
@@ -70,7 +68,7 @@ class SpanTail:
 
     def __init__(self, path: Path, rank: int) -> None:
         self._rank = rank
-        self._tail = StreamTail(path, _SCHEMA, READABLE, later=_LATER)
+        self._tail = StreamTail(path, _SCHEMA)
 
     @property
     def caught_up(self) -> bool:
@@ -119,13 +117,11 @@ def _batch(rows: Sequence[SpanRow]) -> pa.RecordBatch:
 
 def _trace(rank: int, table: pa.Table, truncated: bool) -> RankTrace:
     def integers(name: str) -> np.ndarray:
-        """A column of numbers; -1 where it has none, and in files of a version that lacks it."""
-        if name not in table.column_names:
-            return np.full(len(table), -1, np.int64)
+        """A column of numbers; -1 for null."""
         return table.column(name).fill_null(-1).to_numpy()
 
     def words(name: str) -> Words:
-        if name not in table.column_names or not len(table):
+        if not len(table):
             return Words(np.full(len(table), -1, np.int32), ())
         column = table.column(name).unify_dictionaries().combine_chunks()
         return Words(column.indices.fill_null(-1).to_numpy().astype(np.int32), tuple(column.dictionary.to_pylist()))

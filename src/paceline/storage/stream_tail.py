@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from paceline.errors import StorageError
-from paceline.storage.stream_checks import check_types, sound
+from paceline.storage.streams import check_schema, sound
 
 LOOK_BYTES = 4 << 20
 """Of a file at one look: some ten minutes of a rank, read in the blink of an eye."""
@@ -29,9 +28,8 @@ _BATCH = "record batch"
 class StreamTail:
     """Follows one file, which is opened for each look and never kept open."""
 
-    def __init__(self, path: Path, schema: pa.Schema, readable: Sequence[str], *, later: Collection[str] = ()) -> None:
-        self._path = path
-        self._schema, self._readable, self._later = schema, readable, later
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._path, self._schema = path, schema
         self._begin()
 
     def _begin(self) -> None:
@@ -88,9 +86,7 @@ class StreamTail:
 
     def _opened(self) -> Any:
         stream = pa.ipc.open_stream(self._whole)
-        if (stream.schema.metadata or {}).get(b"schema", b"").decode(errors="replace") not in self._readable:
-            raise StorageError(f"{self._path} is not a {self._readable[0]} file.")
-        check_types(self._path, stream.schema, self._schema, later=self._later)
+        check_schema(self._path, stream.schema, self._schema)
         return stream
 
 

@@ -35,8 +35,8 @@ class Holder:
     SCHEMA = "paceline.lock/1"
 
     host: str
-    boot_id: str = ""
-    """Of the running kernel; empty where it has none, and in locks that were written without."""
+    boot_id: str
+    """Of the running kernel; empty if it has none."""
     pid: int
     pid_space: str
     """Containers of one host may count processes apart: a number means something only within one space."""
@@ -90,7 +90,7 @@ def read_holder(path: Path) -> Holder | None:
     with contextlib.suppress(FileNotFoundError):
         status = path.stat()
         token = f"unreadable-{status.st_ino}-{status.st_mtime_ns}"
-        return Holder(host="", pid=0, pid_space="", started_at=0.0, since="", token=token, command="")
+        return Holder(host="", boot_id="", pid=0, pid_space="", started_at=0.0, since="", token=token, command="")
     return None
 
 
