@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from paceline import catalog
 from paceline.records.allocation import Clock, Complaint, Link, ProcessFacts
-from paceline.records.flat_parts import part
 from paceline.records.settings import LaunchSettings
 from paceline.records.study import Point
 
+_Part = TypeVar("_Part")
+
 STOPPED = 75
-"""Exit code of a rank that wrote a checkpoint and left because it was told to: what sysexits.h calls a try again."""
+"""Exit code of a rank that was asked to stop and has written a checkpoint: EX_TEMPFAIL of sysexits.h."""
+
+
+def part(cls: type[_Part]) -> _Part:
+    """A field that is a nested record in Python; in JSON its fields are in the enclosing object."""
+    return field(default_factory=cls, metadata={"part": cls})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from paceline.errors import StorageError
 from paceline.records.counters import COUNTERS, RankCounters
 from paceline.records.run import Machine
-from paceline.storage.codec import read_record
+from paceline.storage.codec import optional_record
 from paceline.storage.counter_stream import read_counter_file
 from paceline.storage.folder import RunFolder
 
@@ -20,9 +19,7 @@ def read_counters(folder: RunFolder) -> tuple[RankCounters, ...]:
 
     Of a file that cannot be read there are no samples, and it counts as broken off.
     """
-    machine = None
-    with contextlib.suppress(StorageError):
-        machine = read_record(folder.machine, Machine)
+    machine = optional_record(folder.machine, Machine)
     found = []
     for path in folder.counters.glob("rank-*.arrows"):
         number = path.stem.removeprefix("rank-")

@@ -14,15 +14,14 @@ import csv
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from paceline import catalog
-from paceline.errors import RequestError, StorageError
+from paceline.errors import RequestError
 from paceline.records.run import Manifest, RunResult
 from paceline.records.study import Point
-from paceline.storage.codec import read_record, write_atomically
-from paceline.storage.folder import RunFolder, StudyFolder
+from paceline.storage.codec import optional_record, write_atomically
+from paceline.storage.folder import RunFolder, StudyFolder, instant_s, modified_at_s
 from paceline.studies.folder.bookkeeping import failure_of
 from paceline.studies.folder.estimates import S_PER_H, Estimates, paid
 from paceline.units import number_text
@@ -131,9 +130,8 @@ def _written(path: Path) -> Iterator[Attempt]:
 
 def _last(folder: RunFolder) -> Attempt | None:
     """The last attempt at a run, from its manifest; None where there was none, or it cannot be read any more."""
-    try:
-        manifest = read_record(folder.manifest, Manifest)
-    except StorageError:
+    manifest = optional_record(folder.manifest, Manifest)
+    if manifest is None:
         return None
     return Attempt(
         launched_at=manifest.launched_at,
@@ -144,40 +142,23 @@ def _last(folder: RunFolder) -> Attempt | None:
 
 
 def _wall_s(folder: RunFolder, manifest: Manifest) -> float:
-    try:
-        result = read_record(folder.result, RunResult)
-        if result.attempt == manifest.attempt:
-            return result.wall_s
-    except StorageError:
-        pass  # it came to nothing: its files tell how long it was on
+    result = optional_record(folder.result, RunResult)
+    if result is not None and result.attempt == manifest.attempt:
+        return result.wall_s
     started_at = _started_at(folder, manifest)
     return 0.0 if started_at is None else max(0.0, _ended_at(folder, manifest) - started_at)
 
 
 def _started_at(folder: RunFolder, manifest: Manifest) -> float | None:
     """When the first rank started, on the wall clock: the launch where ranks never wait; None where they still did."""
-    starts = [_modified_at(path) for path in folder.ranks.glob("*.start")]
+    starts = [modified_at_s(path) for path in folder.ranks.glob("*.start")]
     if starts or catalog.launcher(manifest.point.launcher).queues:
         return min(starts, default=None)
-    return _instant(manifest.launched_at)
+    return instant_s(manifest.launched_at)
 
 
 def _ended_at(folder: RunFolder, manifest: Manifest) -> float:
     failure = failure_of(folder)
     if failure is not None and failure.attempt == manifest.attempt:
-        return _instant(failure.failed_at) or 0.0
-    return max((_modified_at(path) for path in folder.path.rglob("*") if path.is_file()), default=0.0)
-
-
-def _modified_at(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
-
-
-def _instant(text: str) -> float | None:
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return None
+        return instant_s(failure.failed_at) or 0.0
+    return max((modified_at_s(path) for path in folder.path.rglob("*") if path.is_file()), default=0.0)

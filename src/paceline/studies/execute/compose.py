@@ -1,4 +1,4 @@
-"""The records of one run, put together: the manifest before it, the result after it."""
+"""The records of one run: the manifest before it, the result after it, the error if its ranks refuse to start."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from paceline import units
-from paceline.errors import RankError
+from paceline.errors import RankError, RunError
 from paceline.identity import versions
+from paceline.launch import machine
 from paceline.launch.launcher import Outcome, Placement
 from paceline.records import process_roles
-from paceline.records.run import CachedFeatures, Epoch, Manifest, RankReport, RunResult, ScriptFigures
+from paceline.records.allocation import PreflightCheck
+from paceline.records.run import CachedFeatures, Epoch, Job, Manifest, RankReport, RunResult, ScriptFigures
 from paceline.records.study import Run, Study
+from paceline.storage.codec import optional_record, write_record
+from paceline.storage.folder import RunFolder
 from paceline.studies.load.scripts import script_figures
 
 _Value = TypeVar("_Value", int, float)
@@ -161,6 +165,41 @@ def _slowest(lines: Sequence[Epoch]) -> Epoch:
         evaluate_s=max(line.evaluate_s for line in lines),
         resumed=any(line.resumed for line in lines),
     )
+
+
+def refused(folder: RunFolder) -> RunError | None:
+    """The error of a run that the preflight check refused, with `machine.json` written; None if it did not refuse."""
+    check = machine.preflight_record(folder)
+    if check is None or not check.refused:
+        return None
+    write_record(folder.machine, machine.machine((), check))
+    fatal = [complaint for complaint in check.complaints if complaint.severity == "fatal"]
+    right, remedies = (dict.fromkeys(texts) for texts in zip(*((f.right, f.next) for f in fatal), strict=True))
+    return RunError(
+        "\n".join(complaint.what for complaint in fatal),
+        right=" ".join(right),
+        next=" ".join(remedies) + " To measure all the same, with this on record: --force.",
+    )
+
+
+def crowded(check: PreflightCheck | None) -> bool:
+    """Whether the preflight check found threads that share cores: such runs are excluded from fits."""
+    return _complains(check, "more-threads-than-cores", "threads-beyond-affinity", "ranks-share-cores")
+
+
+def emulated(check: PreflightCheck | None) -> bool:
+    """Whether the preflight check found that several hosts are one machine."""
+    return _complains(check, "emulated-hosts")
+
+
+def _complains(check: PreflightCheck | None, *names: str) -> bool:
+    return check is not None and any(complaint.name in names for complaint in check.complaints)
+
+
+def queue_s(folder: RunFolder, manifest: Manifest) -> float | None:
+    """Seconds that the job of this attempt waited in the queue; None without a job."""
+    job = optional_record(folder.job, Job)
+    return job.queue_s if job is not None and job.launched_at_ns == manifest.launched_at_ns else None
 
 
 def now() -> str:

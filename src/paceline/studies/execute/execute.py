@@ -21,9 +21,8 @@ from paceline.published.folder_copy import write_copy
 from paceline.records.run import Manifest, RunResult
 from paceline.records.study import Run
 from paceline.storage.codec import write_record
-from paceline.studies.execute import leftover_jobs
 from paceline.studies.execute.budget import Budget, check_budget, keep_attempts
-from paceline.studies.execute.compose import run_result
+from paceline.studies.execute.compose import crowded, emulated, queue_s, refused, run_result
 from paceline.studies.execute.events import (
     Event,
     Note,
@@ -35,15 +34,13 @@ from paceline.studies.execute.events import (
     StudyStarted,
     StudyStopped,
 )
-from paceline.studies.execute.job import Job, check_job, make_job, model_key
+from paceline.studies.execute.job import Job, check_job, end_jobs, make_job, model_key
 from paceline.studies.execute.preflight import Built
-from paceline.studies.execute.refusal import crowded, emulated, refused
 from paceline.studies.execute.time_left import Pace
 from paceline.studies.folder import bookkeeping
 from paceline.studies.folder.estimates import Estimates
 from paceline.studies.folder.lock import StudyLock
-from paceline.studies.load.load import LoadedStudy
-from paceline.studies.load.overridden_settings import overridden
+from paceline.studies.load.load import LoadedStudy, overridden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +85,7 @@ def execute(
     timed = budget_h is not None and len(missing) == len(job.runs)
     built = check_job(job, missing, preflight=preflight, timed=timed)
     if fresh:
-        leftover_jobs.end_jobs(job.folder)
+        end_jobs(job.folder)
     if fresh and (moved := bookkeeping.set_aside(folder)) is not None:
         events(Note(text=f"The old study was moved to {moved}."))
     with StudyLock(job.folder.lock, say=lambda text: events(Note(text=text))) as lock:
@@ -237,7 +234,7 @@ class _Runner:
             outcome,
             oversubscribed=placement.oversubscribed or crowded(roll),
             emulated=emulated(roll),
-            queue_s=leftover_jobs.queue_s(folder, manifest),
+            queue_s=queue_s(folder, manifest),
             classes=job.classes(run.point),
         )
         self._budget.spend(folder, manifest, result.wall_s)

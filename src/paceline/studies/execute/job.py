@@ -16,6 +16,7 @@ from paceline.records.results import NotRun
 from paceline.records.run import Manifest
 from paceline.records.settings import DataSettings, LaunchSettings
 from paceline.records.study import Point, Run, Study
+from paceline.storage.codec import optional_record
 from paceline.storage.folder import RunFolder, StudyFolder
 from paceline.studies.execute.compose import new_manifest
 from paceline.studies.execute.contents import Contents, as_decoded, fetched_contents
@@ -142,13 +143,18 @@ class Launchers:
         settings = launch_of(self._study, point)
         key = (point.launcher, settings)
         if key not in self._made:
-            self._made[key] = make_launcher(point.launcher, replace(self._study, launch=settings))
+            self._made[key] = catalog.load("launcher", point.launcher)(settings=settings)
         return self._made[key]
 
 
-def make_launcher(name: str, study: Study) -> Launcher:
-    """The launcher of that name, as the study asks for it."""
-    return catalog.load("launcher", name)(settings=study.launch)
+def end_jobs(folder: StudyFolder) -> None:
+    """Cancel every job of this study that a scheduler still runs or queues."""
+    for path in sorted(folder.path.glob("points/*/runs/*/job.json")):
+        run = RunFolder(path.parent)
+        manifest = optional_record(run.manifest, Manifest)
+        if manifest is not None:
+            launcher: Launcher = catalog.load("launcher", manifest.point.launcher)(settings=manifest.launch)
+            launcher.cancel(run)
 
 
 def check_job(job: Job, runs: Sequence[Run], *, preflight: bool, timed: bool = False) -> dict[str, Built]:

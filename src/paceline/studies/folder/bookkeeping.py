@@ -17,7 +17,14 @@ from paceline.errors import FolderError, RunError, StorageError
 from paceline.records.results import NotRun
 from paceline.records.run import Manifest, RunResult
 from paceline.records.study import Point, Run, Study
-from paceline.storage.codec import read_record, storage_error, sync_folder, write_atomically, write_record
+from paceline.storage.codec import (
+    optional_record,
+    read_record,
+    storage_error,
+    sync_folder,
+    write_atomically,
+    write_record,
+)
 from paceline.storage.folder import RunFolder, StudyFolder
 from paceline.studies.folder.lock import StudyLock, holder_of, in_use, is_lock_file
 from paceline.studies.load.toml_text import study_toml
@@ -181,10 +188,7 @@ def sweep(folder: Path) -> None:
 
 def failure_of(folder: RunFolder) -> Failure | None:
     """Why the last attempt at a run failed; None where it did not, or where that cannot be read any more."""
-    try:
-        return read_record(folder.failure, Failure) if folder.failure.exists() else None
-    except StorageError:
-        return None
+    return optional_record(folder.failure, Failure)
 
 
 def write_failure(folder: RunFolder, error: RunError, attempt: int) -> None:

@@ -13,7 +13,7 @@ from paceline.records.results import NotRun
 from paceline.records.run import Machine, Manifest, RunResult
 from paceline.records.study import Point, Run, Study
 from paceline.records.trace_summary import RunTrace
-from paceline.storage.codec import read_record
+from paceline.storage.codec import optional_record, read_record
 from paceline.storage.folder import RunFolder, StudyFolder
 from paceline.studies.expand.expand import schedule
 from paceline.studies.folder import bookkeeping
@@ -113,15 +113,10 @@ def _finished(folder: RunFolder, run: Run) -> tuple[FinishedRun | None, str | No
     if done is None:
         failure = bookkeeping.failure_of(folder)
         return None, failure.message if failure else None
-    return FinishedRun(result=done.result, folder=folder, manifest=done.manifest, machine=_machine(folder)), None
+    return FinishedRun(
+        result=done.result, folder=folder, manifest=done.manifest, machine=optional_record(folder.machine, Machine)
+    ), None
 
 
 def _ranks(run: FinishedRun) -> int:
     return run.result.ranks
-
-
-def _machine(folder: RunFolder) -> Machine | None:
-    try:
-        return read_record(folder.machine, Machine)
-    except StorageError:
-        return None

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
-from paceline.errors import FolderError, StorageError
+from paceline.errors import FolderError
 from paceline.records.run import Machine, Manifest, RunResult
 from paceline.records.script_outcome import ScriptOutcome
 from paceline.records.study import Point
-from paceline.storage.codec import read_record
+from paceline.storage.codec import optional_record
 from paceline.storage.folder import RunFolder
 from paceline.studies.folder.bookkeeping import is_study
 from paceline.studies.folder.collect import collect
 
-Record = TypeVar("Record")
 STUDY, RUN = "study", "run"
 
 
@@ -85,9 +82,9 @@ def read_side(folder: Path) -> Side:
         )
     run = SideRun(
         folder=place,
-        result=_read(place.result, RunResult),
-        manifest=_read(place.manifest, Manifest),
-        machine=_read(place.machine, Machine),
+        result=optional_record(place.result, RunResult),
+        manifest=optional_record(place.manifest, Manifest),
+        machine=optional_record(place.machine, Machine),
         scripts=_scripts(place),
     )
     return Side(
@@ -127,12 +124,5 @@ def _study(folder: Path) -> Side:
 
 
 def _scripts(folder: RunFolder) -> tuple[ScriptOutcome, ...]:
-    found = (_read(path, ScriptOutcome) for path in sorted(folder.ranks.glob("rank-*.script.json")))
+    found = (optional_record(path, ScriptOutcome) for path in sorted(folder.ranks.glob("rank-*.script.json")))
     return tuple(script for script in found if script is not None)
-
-
-def _read(path: Path, cls: type[Record]) -> Record | None:
-    """A record of a run, where it is there and whole: spans alone can be compared."""
-    with contextlib.suppress(StorageError):
-        return read_record(path, cls) if path.exists() else None
-    return None

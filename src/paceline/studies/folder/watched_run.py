@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable
-from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,7 +21,7 @@ from paceline.records.run import Epoch, Job, Manifest, RankEnd
 from paceline.records.script_outcome import ScriptOutcome
 from paceline.storage.codec import read_record
 from paceline.storage.curve_file import read_epochs
-from paceline.storage.folder import RunFolder
+from paceline.storage.folder import RunFolder, instant_s
 from paceline.storage.pulse import pulse
 from paceline.units import counted
 
@@ -56,7 +55,7 @@ class RunWatcher:
         """The run as it is now."""
         manifest = self._record(self._folder.manifest, Manifest)
         ranks = min(manifest.point.ranks if manifest else self._num_ranks(), _MOST_RANKS)
-        since_s = _instant_s(manifest.launched_at) if manifest else None
+        since_s = instant_s(manifest.launched_at) if manifest else None
         key = f"{self._folder.path}:{manifest.launched_at_ns if manifest else ranks}"
         if key != self._key:
             self._key, _ = key, self._begin(ranks)
@@ -190,13 +189,6 @@ def _names(folder: Path) -> list[str]:
         return [path.name for path in folder.iterdir()]
     except OSError:
         return []
-
-
-def _instant_s(text: str) -> float | None:
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError):
-        return None
 
 
 def _exit_text(code: int) -> str:

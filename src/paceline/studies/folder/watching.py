@@ -13,7 +13,6 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 
 from paceline.errors import FolderError, StorageError
@@ -31,8 +30,8 @@ from paceline.records.live_study import (
 from paceline.records.run import Manifest, RunResult
 from paceline.records.settings import DataSettings
 from paceline.records.study import Run, point_label
-from paceline.storage.codec import read_record
-from paceline.storage.folder import RunFolder, StudyFolder
+from paceline.storage.codec import optional_record, read_record
+from paceline.storage.folder import RunFolder, StudyFolder, instant_s, modified_at_s
 from paceline.studies.expand.expand import schedule
 from paceline.studies.folder import bookkeeping
 from paceline.studies.folder.estimates import Estimates
@@ -128,11 +127,11 @@ class StudyWatcher:
         """Note what has been finished, and what has failed, since the last look."""
         for key in list(itertools.islice(self._unread, most)):
             self._finish(key, self._unread.pop(key))
-        since = _instant_s(holder.since) if holder else None
+        since = instant_s(holder.since) if holder else None
         for key, run in self._candidates():
             if not self._finish(key, run):
                 failure = bookkeeping.failure_of(self._folder(key))
-                failed_s = _instant_s(failure.failed_at) if failure else None
+                failed_s = instant_s(failure.failed_at) if failure else None
                 # Of one that failed before this process began nothing is known yet: it is tried again.
                 if failure and (since is None or failed_s is None or failed_s >= since):
                     self._failures[key[0]] = failure.message
@@ -146,7 +145,7 @@ class StudyWatcher:
             return False
         self._open.pop(key, None)
         self._results[key[0]][key[1]] = done.result
-        self._newest_s = max(self._newest_s, _mtime_s(self._folder(key).result))
+        self._newest_s = max(self._newest_s, modified_at_s(self._folder(key).result))
         whole = [epoch.samples for epoch in done.result.epochs if epoch.whole]
         if whole:
             self._samples[run.point.data] = whole[0]
@@ -167,7 +166,7 @@ class StudyWatcher:
             failed = [key for key in self._open if key[0] in self._failures]
             begun += [(key, at) for key in failed[:_NEXT_RUNS] if (at := self._launched_at_s(key)) is not None]
             return max(begun, key=lambda found: found[1])[0] if begun else None
-        since_s = _instant_s(holder.since)
+        since_s = instant_s(holder.since)
         for key, at in begun:
             # A job of a scheduler goes on without the process that had submitted it.
             if since_s is None or at >= since_s - 1 or self._folder(key).job.exists():
@@ -175,11 +174,8 @@ class StudyWatcher:
         return None
 
     def _launched_at_s(self, key: Key) -> float | None:
-        place = self._folder(key).manifest
-        try:
-            return _instant_s(read_record(place, Manifest).launched_at) if place.exists() else None
-        except (StorageError, OSError):
-            return None
+        manifest = optional_record(self._folder(key).manifest, Manifest)
+        return instant_s(manifest.launched_at) if manifest else None
 
     def _watch(self, key: Key | None) -> RunLook | None:
         if key is None:
@@ -242,7 +238,7 @@ class StudyWatcher:
 
     def _report(self) -> str | None:
         """The report's path, where it is there, and not about to be made anew for the last result."""
-        made_s = _mtime_s(self._place.report)
+        made_s = modified_at_s(self._place.report)
         settled = made_s >= self._newest_s or time.time() - self._newest_s > REPORT_S
         return str(self._place.report) if made_s and settled else None
 
@@ -278,17 +274,3 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return (status.st_ino, 0) if path.is_dir() else (status.st_ino, status.st_mtime_ns)
-
-
-def _mtime_s(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
-
-
-def _instant_s(text: str) -> float | None:
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError):
-        return None

@@ -20,11 +20,9 @@ from paceline.studies.load import (
     launch_checks,
     model_factors,
     network_checks,
-    noise_checks,
     phase_checks,
     recipe_checks,
     scripts,
-    target_checks,
 )
 from paceline.studies.load.files import data_path, model_path
 from paceline.studies.load.keys import Problem, shown
@@ -96,8 +94,8 @@ def _of_combination(study: Study, base: Path, vary: Mapping[str, Collection[obje
         yield from _train(study.train)
         yield from recipe_checks.problems(study, shares, vary)
         yield from phase_checks.problems(study)
-        yield from noise_checks.problems(study, shares)
-        yield from target_checks.problems(study)
+        yield from recipe_checks.noise_problems(study, shares)
+        yield from recipe_checks.target_problems(study)
         if any(count > 1 and count % inner for count in ranks):
             text = f"run.ranks = {shown(study.run.ranks)}: {study.run.strategy} needs multiples of {inner}, or 1."
             yield Problem(("run.ranks", "run.strategy"), text)

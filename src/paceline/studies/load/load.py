@@ -39,6 +39,7 @@ from paceline.studies.load.overrides import Tables, parsed, replaced
 from paceline.studies.load.sites import with_site
 from paceline.studies.load.sizes import sized
 from paceline.studies.load.source import shipped_files, study_path, study_tables
+from paceline.studies.load.toml_text import settings_text
 from paceline.units import counted
 
 
@@ -123,6 +124,15 @@ def shipped_studies() -> tuple[ShippedStudy, ...]:
         ShippedStudy(name=path.stem, title=table["title"], question=table["question"], path=path)
         for path, table in described
     )
+
+
+def overridden(study: Study) -> dict[str, tuple[str, str]]:
+    """Path -> TOML value here and in the shipped study of this name and size, if they differ; {} for other studies."""
+    if study.script or study.name not in {path.stem for path in shipped_files()}:
+        return {}
+    here, there = settings_text(study), settings_text(load_study(study.name, size=study.size or None).study)
+    paths = dict.fromkeys((*here, *there))
+    return {path: (here.get(path, ""), there.get(path, "")) for path in paths if here.get(path) != there.get(path)}
 
 
 def _with_site(tables: Tables) -> Tables:
