@@ -138,6 +138,11 @@ def wrong_type(section: str, key: str, value: object) -> Problem:
     return Problem((path,), f"{path} = {shown(value)}: {each}must be {words}.")
 
 
+def mistake(path: str, value: object, text: str, *others: str) -> Problem:
+    """The mistake `path = value: text`; `others` are further settings that it depends on."""
+    return Problem((path, *others), f"{path} = {shown(value)}: {text}")
+
+
 def shown(value: object) -> str:
     """A value as the study file has it, cut where it is long."""
     text = toml_value(value)

@@ -9,7 +9,7 @@ from paceline import catalog
 from paceline.records.settings import LaunchSettings, RunSettings
 from paceline.records.study import Study
 from paceline.studies.expand.expand import site_keys, variants
-from paceline.studies.load.keys import KEYS, TEXTS, Problem, shown
+from paceline.studies.load.keys import KEYS, TEXTS, Problem, mistake, shown
 from paceline.units import counted
 
 
@@ -65,8 +65,9 @@ def _untaken_options(study: Study, runs: list[RunSettings]) -> Iterator[Problem]
         if value is None or any(option in catalog.strategy(strategy).options for strategy in strategies):
             continue
         takers = [name for name, entry in catalog.entries("strategy") if option in entry.options]
-        text = f"run.{option} = {shown(value)}: {_named(strategies)} does not take it; {_listed(takers)} would."
-        yield Problem((f"run.{option}", "run.strategy"), text)
+        yield mistake(
+            f"run.{option}", value, f"{_named(strategies)} does not take it; {_listed(takers)} would.", "run.strategy"
+        )
 
 
 def _untaken_sites(study: Study, runs: list[RunSettings]) -> Iterator[Problem]:
@@ -94,7 +95,7 @@ def _hosts(launch: LaunchSettings, runs: list[RunSettings], *, fits: str) -> Ite
         if catalog.known("launcher", here):
             others = [name for name, entry in catalog.entries("launcher") if entry.several_hosts]
             text = f"all its ranks are on this machine, but run.hosts asks for more. {_can(others)}"
-            yield Problem(("run.launcher", "run.hosts"), f"run.launcher = {shown(here)}: {text}")
+            yield mistake("run.launcher", here, text, "run.hosts")
     several = [run for run in spread if _several_hosts(run)]
     if several and not launch.interface:
         text = 'say which network the hosts share, e.g. interface = "eth0". `ip -br addr` lists them.'
@@ -134,4 +135,4 @@ def _listed(names: tuple[str, ...] | list[str]) -> str:
 
 
 def _wrong(key: str, value: object, text: str) -> Problem:
-    return Problem((f"launch.{key}",), f"launch.{key} = {shown(value)}: {text}")
+    return mistake(f"launch.{key}", value, text)

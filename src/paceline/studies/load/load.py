@@ -29,6 +29,7 @@ from paceline.studies.load.keys import (
     TEXTS,
     Problem,
     home,
+    mistake,
     open_section,
     shown,
     unknown_key,
@@ -256,7 +257,7 @@ def _factors(section: str, values: dict[str, Any]) -> tuple[dict[str, tuple[Any,
             continue
         values[key] = items[0]
         if len(set(items)) < len(items):
-            problems.append(Problem((path,), f"{path} = {shown(items)}: each value may stand there once."))
+            problems.append(mistake(path, items, "each value may stand there once."))
     return {f"{section}.{key}": items for key, items in several.items() if len(items) > 1}, problems
 
 
@@ -272,7 +273,7 @@ def _option_factors(
 
 def _not_varied(section: str, key: str, value: object) -> Problem:
     path = f"{section}.{key}"
-    return Problem((path,), f"{path} = {shown(value)}: cannot be varied, because {FIXED[path]}")
+    return mistake(path, value, f"cannot be varied, because {FIXED[path]}")
 
 
 def _fits(value: object) -> bool:

@@ -19,7 +19,7 @@ from typing import Any
 
 from paceline import catalog
 from paceline.studies.load.files import model_path
-from paceline.studies.load.keys import Problem, shown
+from paceline.studies.load.keys import Problem, mistake, shown
 
 ONE, SEVERAL, UNCLEAR = "one", "several", "unclear"
 _LISTS = ("list", "tuple", "Sequence", "Iterable", "Collection")
@@ -43,7 +43,7 @@ def divided(
             text = f"{path} = {shown(items)}: each must be a number, text, true or false."
             problems.append(Problem((path,), text))
         elif len({(type(item), item) for item in items}) < len(items):
-            problems.append(Problem((path,), f"{path} = {shown(items)}: each value may stand there once."))
+            problems.append(mistake(path, items, "each value may stand there once."))
         else:
             values[key], several[key] = items[0], tuple(items)
             continue
@@ -119,4 +119,4 @@ def _of_annotation(annotation: ast.expr | None) -> str | None:
 def _unclear(path: str, items: list[Any], names: Sequence[str]) -> Problem:
     key = path.split(".", 1)[1]
     text = f"is it one value, or {len(items)} to vary? {shown(names[0])} does not say: give its parameter a default"
-    return Problem((path,), f"{path} = {shown(items)}: {text}, {key}=(1, 2) for a list, {key}=1 to have it varied.")
+    return mistake(path, items, f"{text}, {key}=(1, 2) for a list, {key}=1 to have it varied.")

@@ -14,7 +14,7 @@ from paceline import catalog
 from paceline.records.settings import FinetuneSettings
 from paceline.records.study import Study
 from paceline.studies.expand.recipe import SCHEDULES
-from paceline.studies.load.keys import Problem, shown
+from paceline.studies.load.keys import Problem, mistake, shown
 from paceline.studies.load.recipe_checks import optimizer_problems
 
 _CHOICES = {
@@ -36,10 +36,12 @@ def problems(study: Study) -> Iterator[Problem]:
         yield Problem(("model.freeze", key), text)
     strategy, entry = study.run.strategy, catalog.strategy(study.run.strategy)
     if study.finetune.epochs > 0 and entry.has_servers:
-        yield Problem(
-            ("finetune.epochs", "run.strategy"),
-            f"finetune.epochs = {study.finetune.epochs}: under {strategy} servers hold what the first phase trains, "
+        yield mistake(
+            "finetune.epochs",
+            study.finetune.epochs,
+            f"under {strategy} servers hold what the first phase trains, "
             "and the second trains more. Use another strategy.",
+            "run.strategy",
         )
     if study.train.sync_batchnorm and (entry.has_servers or entry.own_weights):
         why = "ranks send nothing to one another" if entry.has_servers else "ranks have weights of their own"
@@ -70,13 +72,11 @@ def unused(study: Study) -> Iterator[Problem]:
 
 def _values(finetune: FinetuneSettings) -> Iterator[Problem]:
     if finetune.epochs < 0:
-        yield Problem(("finetune.epochs",), f"finetune.epochs = {finetune.epochs}: must be 0 or more.")
+        yield mistake("finetune.epochs", finetune.epochs, "must be 0 or more.")
     if not (math.isfinite(finetune.lr) and finetune.lr > 0):
-        yield Problem(("finetune.lr",), f"finetune.lr = {finetune.lr}: must be a finite number above 0.")
+        yield mistake("finetune.lr", finetune.lr, "must be a finite number above 0.")
     if finetune.optimizer and not catalog.known("optimizer", finetune.optimizer):
-        text = f"finetune.optimizer = {shown(finetune.optimizer)}: {catalog.unknown('optimizer', finetune.optimizer)}"
-        yield Problem(("finetune.optimizer",), text)
+        yield mistake("finetune.optimizer", finetune.optimizer, catalog.unknown("optimizer", finetune.optimizer))
     for key, allowed in _CHOICES.items():
         if getattr(finetune, key) not in allowed:
-            text = f"finetune.{key} = {shown(getattr(finetune, key))}: must be {' or '.join(map(shown, allowed))}."
-            yield Problem((f"finetune.{key}",), text)
+            yield mistake(f"finetune.{key}", getattr(finetune, key), f"must be {' or '.join(map(shown, allowed))}.")

@@ -13,7 +13,7 @@ from paceline import catalog
 from paceline.records.settings import FinetuneSettings, TrainSettings
 from paceline.records.study import Study
 from paceline.studies.expand.recipe import RECIPES, RULES, SCHEDULES
-from paceline.studies.load.keys import Problem, shown
+from paceline.studies.load.keys import Problem, mistake, shown
 
 _CHOICES = {
     "recipe": RECIPES,
@@ -113,7 +113,7 @@ def optimizer_problems(section: str, settings: TrainSettings | FinetuneSettings,
             continue
         if not 0 < value < (1 if key == "rho" else math.inf):
             limits = "above 0 and below 1" if key == "rho" else "a finite number above 0"
-            yield Problem((path,), f"{path} = {shown(value)}: must be {limits}.")
+            yield mistake(path, value, f"must be {limits}.")
         if key not in catalog.optimizer(optimizer).takes:
             takers = [name for name, entry in catalog.entries("optimizer") if key in entry.takes]
             only = f"{', '.join(takers)} {'take' if len(takers) > 1 else 'takes'} it"
@@ -222,14 +222,10 @@ def target_problems(study: Study) -> Iterator[Problem]:
     if target is None:
         return
     if not 0 < target < 1:
-        text = f"train.target_accuracy = {target}: must be a fraction above 0 and below 1, e.g. 0.98."
-        yield Problem(("train.target_accuracy",), text)
+        yield mistake("train.target_accuracy", target, "must be a fraction above 0 and below 1, e.g. 0.98.")
     elif study.data.validation == 0 and (_as_arrays(dataset) or dataset.endswith(".npz")):
         text = "it is looked for in the validation accuracy of every epoch, and nothing is held out for validation."
-        yield Problem(
-            ("train.target_accuracy", "data.validation"),
-            f"train.target_accuracy = {target}: {text} Add data.validation = 0.1.",
-        )
+        yield mistake("train.target_accuracy", target, f"{text} Add data.validation = 0.1.", "data.validation")
 
 
 def _as_arrays(dataset: str) -> bool:

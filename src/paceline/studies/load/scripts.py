@@ -21,7 +21,7 @@ from paceline.errors import RequestError
 from paceline.records.run import RankReport, ScriptFigures
 from paceline.records.settings import ScriptSettings
 from paceline.studies.load.files import absolute
-from paceline.studies.load.keys import Problem, shown
+from paceline.studies.load.keys import Problem, mistake
 
 _Value = TypeVar("_Value", int, float)
 STRATEGY = "script"
@@ -111,12 +111,10 @@ def untaken(tables: Mapping[str, Any]) -> Iterator[Problem]:
     if not isinstance(run, Mapping):
         return
     if run.get("strategy", STRATEGY) != STRATEGY:
-        text = f"run.strategy = {shown(run['strategy'])}: the script itself divides its work over ranks. Leave it out."
-        yield Problem(("run.strategy",), text)
+        yield mistake("run.strategy", run["strategy"], "the script itself divides its work over ranks. Leave it out.")
     for option in _OPTIONS:
         if option in run:
-            text = f"run.{option} = {shown(run[option])}: belongs to a strategy of Paceline's own, not to a script."
-            yield Problem((f"run.{option}",), text)
+            yield mistake(f"run.{option}", run[option], "belongs to a strategy of Paceline's own, not to a script.")
 
 
 def problems(script: ScriptSettings, base: Path) -> Iterator[Problem]:
@@ -124,7 +122,7 @@ def problems(script: ScriptSettings, base: Path) -> Iterator[Problem]:
     if not script.path:
         yield Problem(("script.path",), 'script.path is missing: name a Python file, e.g. path = "train.py".')
     elif fault := script_fault(absolute(script.path, base)):
-        yield Problem(("script.path",), f"script.path = {shown(script.path)}: {fault}")
+        yield mistake("script.path", script.path, fault)
     if any("\0" in argument for argument in script.arguments):
         yield Problem(("script.arguments",), "script.arguments: no argument of a program can have a zero byte in it.")
 
