@@ -41,7 +41,7 @@ class RunLook:
     label: str
     point_id: str = ""
     number: int = 0
-    """0 where nobody has numbered it."""
+    """0 if nobody has numbered it."""
     attempt: int = 1
     batch_per_rank: float | None = None
     """Samples of a rank in a step; None for a script."""
@@ -127,7 +127,7 @@ class RunNow:
     step: int | None
     """Of the rank that has come least far."""
     total_steps: int | None
-    """None where it is not known, as of a script."""
+    """None if unknown, as of a script."""
     elapsed_s: float | None
     samples_per_s: float | None
     """All ranks together."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LrCurve:
-    """One range test, and what can be read off it; None where it cannot."""
+    """One range test, and what can be read off it; None if it cannot."""
 
     seed: int
     rates: tuple[float, ...]
@@ -17,11 +17,11 @@ class LrCurve:
     smoothed: tuple[float, ...]
     """The same, averaged over neighbouring steps."""
     steepest: float | None = None
-    """The rate at which the smoothed loss fell fastest; None where it did not fall beyond its noise."""
+    """The rate at which the smoothed loss fell fastest; None if it did not fall beyond its noise."""
     lowest: float | None = None
     """The rate at which it was lowest."""
     ran_away: float | None = None
-    """The rate at which the loss had run away; None where the rates ended before."""
+    """The rate at which the loss had run away; None if the rates ended before."""
     advised: float | None = None
     """The steepest, or a tenth of where it ran away if that is less."""
 
@@ -32,7 +32,7 @@ class LrAdvice:
 
     curves: tuple[LrCurve, ...]
     lr: float | None
-    """The median over the curves, rounded to two digits; None where no curve gives one."""
+    """The median over the curves, rounded to two digits; None if no curve gives one."""
     low: float | None
     high: float | None
     """The smallest and largest that a curve gives: a range over repeats, not an interval."""

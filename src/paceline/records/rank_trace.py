@@ -5,7 +5,7 @@ probe saw it, from whatever thread issued it. `spans/rank-0003.arrows` is an Arr
 
     kind       dictionary<string>   one of SPAN_KINDS
     start_ns   int64                instant on the host's monotonic clock; of a message, when it was issued
-    end_ns     int64, null          instant; null where it was never seen to end
+    end_ns     int64, null          instant; null if it was never seen to end
     step       int32                optimizer steps taken before it; -1 outside the loop
     operation  dictionary<string>   of a message: allreduce_, send, ...; of startup: imports, model, ...; else null
     bytes      int64, null          payload of a message on this rank
@@ -14,7 +14,7 @@ probe saw it, from whatever thread issued it. `spans/rank-0003.arrows` is an Arr
     peer       int32, null          of a message between two processes: the other one's number; of a collective with a
                                     root, broadcast_ for instance: the root's
     begun_ns   int64, null          of a message: when it began to move, where the backend knows it; gloo does not
-    dtype      dictionary<string>   of a message: float32, ...; null where it carries nothing
+    dtype      dictionary<string>   of a message: float32, ...; null if it carries nothing
 
 The end of a message is when this rank was notified: at or after its completion, never before. A message that lasted
 longer than one flush interval is in the file twice, first without its end; `read_spans` returns it once.
@@ -70,7 +70,7 @@ class Words:
     """A column of text: few words, many rows."""
 
     codes: np.ndarray
-    """Index into `words`; -1 where the row has none."""
+    """Index into `words`; -1 if the row has none."""
     words: tuple[str, ...]
 
     @classmethod
@@ -102,18 +102,18 @@ class RankTrace:
     """Index into SPAN_KINDS, int8; -1 for an unknown kind."""
     start_ns: np.ndarray
     end_ns: np.ndarray
-    """-1 where the span was never seen to end."""
+    """-1 if the span was never seen to end."""
     step: np.ndarray
     operation: Words
     bytes: np.ndarray
-    """-1 where not a message."""
+    """-1 if not a message."""
     sequence: np.ndarray
-    """-1 where not a collective."""
+    """-1 if not a collective."""
     group: Words
     peer: np.ndarray
     """The other process of a message between two, the root of a collective that has one, -1 for all else."""
     begun_ns: np.ndarray
-    """-1 where not known."""
+    """-1 if unknown."""
     dtype: Words
     truncated: bool = False
     """Whether the file broke off: what stands here is what was flushed before."""

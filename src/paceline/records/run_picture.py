@@ -59,7 +59,7 @@ class Picture:
     ranks: int
     """Of the run; lanes may be those of the first of them."""
     hosts: tuple[str, ...]
-    """Of each rank; empty where not known."""
+    """Of each rank; empty if unknown."""
     tick_ns: int
     """As fine as the window allows with 32 bits: 1 ns up to four seconds, 0.84 µs for an hour."""
     window: int
@@ -74,7 +74,7 @@ class Picture:
     step: np.ndarray
     """Optimizer steps taken before it, int32; -1 outside the loop."""
     ref: np.ndarray
-    """The row of the message that a part belongs to, int32; -1 where to none, and -2 - b where it is in bundle b."""
+    """The row of the message that a part belongs to, int32; -1 if to none, and -2 - b where it is in bundle b."""
     bundles: np.ndarray
     """How many parts each bundle stands for, uint32."""
     issued: np.ndarray
@@ -97,6 +97,6 @@ class Picture:
     shown: int
     """Those of them that are drawn one by one; the others are in bundles."""
     merged_below_ns: int
-    """Parts shorter than this are in bundles; 0 where none is."""
+    """Parts shorter than this are in bundles; 0 if none is."""
     in_full: tuple[tuple[int, int], ...]
     """Stretches in which all parts are drawn one by one, spread over the run; none where that is so everywhere."""

@@ -26,16 +26,16 @@ class ScriptOutcome:
     exit_code: int
     """As a shell sees it: 0 to 255; 130 where it was interrupted."""
     error: str | None
-    """Kind and message of what ended it, or what sys.exit was given; None where it ended well."""
+    """Kind and message of what ended it, or what sys.exit was given; None if it ended well."""
     traceback: str | None
-    """Of the script alone, without the probe's own frames; None where nothing was raised."""
+    """Of the script alone, without the probe's own frames; None if nothing was raised."""
     steps: int
     samples: int | None
-    """That went through the model in all steps on this rank; None where it is not known for one of them."""
+    """That went through the model in all steps on this rank; None if unknown for one of them."""
     timed_steps: int
     timed_samples: int | None
     timed_from_ns: int | None
-    """When the first timed step began; None where there is none."""
+    """When the first timed step began; None if there is none."""
     timed_to_ns: int | None
     """When the last timed step ended."""
     device: str

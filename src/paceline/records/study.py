@@ -60,7 +60,7 @@ class Study:
     fits: str = ""
     """machine leaves out what the machine or cluster at hand cannot hold; otherwise every point is run."""
     size: str = ""
-    """small or full, of a study file that has both; empty where there is only one."""
+    """small or full, of a study file that has both; empty if there is only one."""
     data: DataSettings = DataSettings()
     augment: AugmentSettings = AugmentSettings()
     model: ModelSettings = ModelSettings()
@@ -71,7 +71,7 @@ class Study:
     vary: dict[str, tuple[str | int | float | bool, ...]] = field(default_factory=dict)
     """Factors besides the ranks: path of a setting -> its values; the sections above hold the first of each."""
     full: dict[str, str] = field(default_factory=dict)
-    """At the small size: path of a setting -> what the file has for the full one, as TOML; empty where it is open."""
+    """At the small size: path of a setting -> what the file has for the full one, as TOML; empty if it is open."""
     given: tuple[str, ...] = ()
     """Settings that a recipe may choose and that were given at their default: what is given, no recipe changes."""
     script: ScriptSettings | None = None
@@ -101,7 +101,7 @@ class Point(_Named):
     hosts: int = 1
     threads: int = 1
     cores: int | None = None
-    """Cores that a rank is kept to; as many as it has threads where None."""
+    """Cores that a rank is kept to; as many as it has threads if None."""
     strategy: str = "ddp"
     launcher: str = "local"
     device: str = "auto"
@@ -114,7 +114,7 @@ class Point(_Named):
     finetune: FinetuneSettings = FinetuneSettings()
     script: ScriptSettings | None = None
     script_digest: str = ""
-    """SHA-256 of the script's file; empty where there is none."""
+    """SHA-256 of the script's file; empty if there is none."""
     chosen: tuple[Choice, ...] = ()
     """What its recipe chose and why: `train` and `finetune` have it already, so it is no part of the point's name."""
 
@@ -214,7 +214,7 @@ def point_label(point: Point, vary: Collection[str]) -> str:
 
 
 def factor_value(point: Point, path: str) -> str | int | float | bool | None:
-    """The value of a setting such as `run.strategy` at a point; None where its strategy does not take it."""
+    """The value of a setting such as `run.strategy` at a point; None if its strategy does not take it."""
     section, key = path.split(".", 1)
     if key == "ranks_per_host":
         return point.ranks // point.hosts
@@ -234,7 +234,7 @@ def shown_value(path: str, value: str | int | float | bool | None) -> str | int 
 
 
 def _factor_text(point: Point, path: str) -> str:
-    """What a label says about one factor; empty where the point has none, or its ranks and hosts say it."""
+    """What a label says about one factor; empty if the point has none, or its ranks and hosts say it."""
     key, value = path.split(".", 1)[1], shown_value(path, factor_value(point, path))
     if value is None or key in ("hosts", "ranks_per_host"):
         return ""

@@ -31,7 +31,7 @@ def size_text(study: Study) -> str:
 
 
 def _part(study: Study, path: str) -> str:
-    """What is otherwise than in the file; empty where another setting has taken its place, and says so."""
+    """What is otherwise than in the file; empty if another setting has taken its place, and says so."""
     here, there = _here(study, path), _there(study, path)
     if here is None:
         return ""

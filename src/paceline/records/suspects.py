@@ -10,7 +10,7 @@ class SlowCause:
     """One cause of lost time in the timed steps of a run."""
 
     rank: int | None
-    """Whose time it is; None where it is that of all ranks."""
+    """Whose time it is; None if it is that of all ranks."""
     kind: str
     """A kind of the ledger; never comm-wait, which is what a cause looks like from the other ranks."""
     lost_s: float

@@ -29,9 +29,9 @@ class RunTrace:
     traces: tuple[RankTrace, ...]
     """In order of rank; servers and a coordinator after the ranks."""
     hosts: tuple[str, ...] = ()
-    """Of each rank; empty where not known."""
+    """Of each rank; empty if unknown."""
     clock_error_ns: int = 0
-    """By how much two ranks' instants may be misplaced against each other: 0 where all read one clock."""
+    """By how much two ranks' instants may be misplaced against each other: 0 if all read one clock."""
     device: str = "cpu"
     problems: tuple[str, ...] = ()
     """What is missing or damaged, a sentence each."""
@@ -146,7 +146,7 @@ class TraceSummary:
     matrix: tuple[Exchange, ...]
     """Between ranks; servers are numbered after them."""
     host_names: tuple[str, ...]
-    """In the order of their ranks; empty where they are not known."""
+    """In the order of their ranks; empty if unknown."""
     host_matrix: tuple[Exchange, ...]
     """The same between hosts, by their places among `host_names`."""
     arrivals: tuple[Arrivals, ...]

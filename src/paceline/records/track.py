@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from paceline.records.rank_trace import RankTrace, Words
 
 FLOW_FIRST, FLOW_BETWEEN, FLOW_LAST = 1, 2, 3
-"""The place of a rank's side of a message in the order in which its ranks issued it; 0 where others are not seen."""
+"""The place of a rank's side of a message in the order in which its ranks issued it; 0 if others are not seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class RankGraph:
     host: str | None
     start_ns: np.ndarray
     length_ns: np.ndarray
-    """Of a message from its issue until the rank was told of its end; 0 where it never was."""
+    """Of a message from its issue until the rank was told of its end; 0 if it never was."""
     kind: np.ndarray
     """Index into LEDGER_KINDS; -1 for a message."""
     after: np.ndarray

@@ -18,13 +18,13 @@ _SCHEMA = pa.schema(
 
 
 class CounterWriter:
-    """Appends samples to a file; they are on their way to the disk when `write` returns."""
+    """Appends samples to a file; they are flushed when `write` returns."""
 
     def __init__(self, path: Path) -> None:
         self._stream = StreamWriter(path, _SCHEMA)
 
     def write(self, samples: Sequence[tuple[int, Sample]]) -> None:
-        """Append readings, each with its instant in nanoseconds."""
+        """Append samples, each with its instant in nanoseconds."""
         if not samples:
             return
         columns = [pa.array([at_ns for at_ns, _ in samples], pa.int64())]
@@ -41,7 +41,7 @@ def read_counter_file(path: Path, rank: int) -> RankCounters:
     table, truncated = read_table(path, _SCHEMA, what="counters")
 
     def column(name: str) -> np.ndarray:
-        """Readings of a counter; -1 where it was not measured."""
+        """Readings of a counter; -1 if it was not measured."""
         return table.column(name).fill_null(-1).to_numpy()
 
     values = {name: column(name) for name in COUNTERS}

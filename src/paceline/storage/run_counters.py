@@ -1,4 +1,4 @@
-"""A run folder -> the counters of all its processes on one time line, as far as they are there."""
+"""A run folder -> the counters of all its processes on one clock."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from paceline.storage.folder import RunFolder
 
 
 def read_counters(folder: RunFolder) -> tuple[RankCounters, ...]:
-    """The counters of a run in order of rank, their instants on the launcher's clock; empty where there are none.
+    """The counters of a run in order of rank, with instants on the launcher's clock; empty if there are none.
 
-    Of a file that cannot be read there are no samples, and it counts as broken off.
+    A file that cannot be read has no samples, and counts as truncated.
     """
     machine = optional_record(folder.machine, Machine)
     found = []
@@ -33,7 +33,7 @@ def read_counters(folder: RunFolder) -> tuple[RankCounters, ...]:
 
 
 def _placed(counters: RankCounters, machine: Machine | None) -> RankCounters:
-    """The counters with what `machine.json` says of their process."""
+    """The counters with host, machine and threads from `machine.json`, on the launcher's clock."""
     if machine is None:
         return counters
     clock = next((clock for clock in machine.clocks if clock.rank == counters.rank), None)

@@ -1,6 +1,6 @@
 """Spans on disk: an Arrow IPC stream, compressed and append-only (columns: see `records/rank_trace.py`).
 
-Each flush is one record batch, so a file that broke off is readable up to the last full one.
+Each flush is one record batch, so a truncated file is readable up to the last complete one.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from paceline.records.trace_rows import repeated, without
 from paceline.storage.stream_tail import LOOK_BYTES, StreamTail
 from paceline.storage.streams import StreamWriter, read_table
 
-# kind index, start_ns, end_ns, step, operation, bytes, sequence, group, peer, begun_ns, dtype: as the recorder keeps
-# them. -1 and None stand for null.
+# kind index, start_ns, end_ns, step, operation, bytes, sequence, group, peer, begun_ns, dtype: as the recorder stores
+# them. -1 and None are null.
 SpanRow = tuple[int, int, int, int, str | None, int, int, str | None, int, int, str | None]
 
 _TEXT = pa.dictionary(pa.int16(), pa.string())
@@ -42,13 +42,13 @@ _KINDS = pa.array(SPAN_KINDS, pa.string())
 
 
 class SpanWriter:
-    """Appends batches of spans to a file; a batch is on its way to the disk when `write` returns."""
+    """Appends batches of spans to a file; each is flushed when `write` returns."""
 
     def __init__(self, path: Path) -> None:
         self._stream = StreamWriter(path, _SCHEMA)
 
     def write(self, rows: Sequence[SpanRow]) -> None:
-        """Append one batch and hand it to the operating system."""
+        """Append one batch and flush it."""
         if rows:
             self._stream.write(_batch(rows))
 
@@ -58,7 +58,7 @@ class SpanWriter:
 
 
 def read_spans(path: Path, rank: int) -> RankTrace:
-    """The spans of one rank, up to the last full batch; raises StorageError where there is none."""
+    """The spans of one rank, up to the last complete batch; StorageError if there is none."""
     table, truncated = read_table(path, _SCHEMA, what="a trace")
     return _trace(rank, table, truncated)
 
@@ -72,11 +72,11 @@ class SpanTail:
 
     @property
     def caught_up(self) -> bool:
-        """Whether the last look reached what was flushed last."""
+        """Whether the last read reached the last flush."""
         return self._tail.caught_up
 
     def read(self, most_bytes: int = LOOK_BYTES) -> RankTrace | None:
-        """The spans that were flushed since the last look; None where another file has taken the place of that one."""
+        """The spans that were flushed since the last read; None if the file was replaced."""
         batches = self._tail.batches(most_bytes)
         if batches is None:
             return None

@@ -1,9 +1,9 @@
-"""Tables that somebody else is still writing: what was added to an Arrow stream since the last look.
+"""Tables that another process is still writing: the batches appended to an Arrow stream since the last read.
 
     rank ──▶ spans/rank-0003.arrows, a batch every ten seconds ──▶ StreamTail ──▶ the batches that are new
 
-A stream is a row of messages: its schema, then dictionaries and batches. Only whole messages are taken; half of one is
-left for the next look, and so is all beyond a number of bytes, so that a look costs little however long the file is.
+A stream is a sequence of messages: its schema, then dictionaries and batches. Only complete messages are read, and at
+most a fixed number of bytes, so the cost of a read does not depend on the length of the file.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from paceline.errors import StorageError
 from paceline.storage.streams import check_schema, sound
 
 LOOK_BYTES = 4 << 20
-"""Of a file at one look: some ten minutes of a rank, read in the blink of an eye."""
+"""Bytes of a file per read: about ten minutes of a rank."""
 _LARGEST_MESSAGE_BYTES = 256 << 20
-"""More than a flush can be: a file that has no whole message in so many bytes is damaged."""
+"""Larger than any flush: a file without a complete message in so many bytes is damaged."""
 _BATCH = "record batch"
 
 
 class StreamTail:
-    """Follows one file, which is opened for each look and never kept open."""
+    """Follows one file, which is opened for each read only."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._path, self._schema = path, schema
@@ -39,12 +39,12 @@ class StreamTail:
         self._whole = _Bytes()
         self._stream: Any = None
         self.caught_up = True
-        """Whether the last look reached the end of what is whole."""
+        """Whether the last read reached the last complete message."""
 
     def batches(self, most_bytes: int = LOOK_BYTES) -> list[pa.RecordBatch] | None:
-        """What is new; None where the file was replaced, so that what was read before is of another.
+        """The new batches; None if the file was replaced since the last read.
 
-        StorageError where it is not what was expected: there is no use in looking again.
+        StorageError if it is damaged or of another kind: do not read it again.
         """
         try:
             status = self._path.stat()
@@ -57,7 +57,7 @@ class StreamTail:
             with self._path.open("rb") as file:
                 return self._read(file, most_bytes)
         except OSError:
-            return []  # not there yet, or not any more
+            return []  # not yet created, or removed
 
     def _read(self, file: io.BufferedReader, most_bytes: int) -> list[pa.RecordBatch]:
         while True:
@@ -75,7 +75,7 @@ class StreamTail:
         return self._decoded(num_batches)
 
     def _decoded(self, number: int) -> list[pa.RecordBatch]:
-        """So many batches of what was handed over: it is known to hold them, so the reader never meets an end."""
+        """The next `number` batches; complete messages have been added for all of them."""
         if not number:
             return []
         try:
@@ -91,7 +91,7 @@ class StreamTail:
 
 
 def _whole_messages(data: bytes) -> tuple[int, int]:
-    """Bytes of `data` that are whole messages, and how many of these are batches."""
+    """Length of the complete messages in `data` in bytes, and how many of them are batches."""
     source, length, batches = pa.BufferReader(data), 0, 0
     with contextlib.suppress(pa.ArrowException, OSError, EOFError):
         while source.tell() < len(data):
@@ -101,7 +101,7 @@ def _whole_messages(data: bytes) -> tuple[int, int]:
 
 
 class _Bytes(io.RawIOBase):
-    """Bytes that are handed over piece by piece and read once."""
+    """A byte stream that is filled piece by piece and read once."""
 
     def __init__(self) -> None:
         self._held, self._at = b"", 0

@@ -20,7 +20,7 @@ _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
 class StreamWriter:
-    """Appends batches to a file; a batch is on its way to the disk when `write` returns."""
+    """Appends batches to a file; each is flushed when `write` returns."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._path = path
@@ -33,7 +33,7 @@ class StreamWriter:
         self._stream = pa.ipc.new_stream(self._file, schema, options=options)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append one batch and hand it to the operating system."""
+        """Append one batch and flush it."""
         try:
             self._stream.write_batch(batch)
             self._file.flush()
@@ -41,7 +41,7 @@ class StreamWriter:
             raise storage_error(self._path, error) from error
 
     def close(self) -> None:
-        """End the stream properly; the file is closed even where that fails."""
+        """End the stream; the file is closed even if that fails."""
         try:
             with self._file:
                 self._stream.close()

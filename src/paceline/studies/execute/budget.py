@@ -72,7 +72,7 @@ class Budget:
             self._rank_s[folder.path, manifest.launched_at] = paid(manifest.point) * wall_s
 
     def refusal(self, point: Point) -> str | None:
-        """Why a run of this point is not to be started; None where it may be."""
+        """Why a run of this point is not to be started; None if it may be."""
         if self._limit_h is None:
             return None
         next_h = (self._estimates.rank_s(point) or 0.0) / S_PER_H
@@ -129,7 +129,7 @@ def _written(path: Path) -> Iterator[Attempt]:
 
 
 def _last(folder: RunFolder) -> Attempt | None:
-    """The last attempt at a run, from its manifest; None where there was none, or it cannot be read any more."""
+    """The last attempt at a run, from its manifest; None if there was none, or it cannot be read any more."""
     manifest = optional_record(folder.manifest, Manifest)
     if manifest is None:
         return None
@@ -150,7 +150,7 @@ def _wall_s(folder: RunFolder, manifest: Manifest) -> float:
 
 
 def _started_at(folder: RunFolder, manifest: Manifest) -> float | None:
-    """When the first rank started, on the wall clock: the launch where ranks never wait; None where they still did."""
+    """When the first rank started, on the wall clock: the launch where ranks never wait; None if they still did."""
     starts = [modified_at_s(path) for path in folder.ranks.glob("*.start")]
     if starts or catalog.launcher(manifest.point.launcher).queues:
         return min(starts, default=None)

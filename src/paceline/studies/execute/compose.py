@@ -68,7 +68,7 @@ def run_result(
     queue_s: float | None = None,
     classes: int | None = None,
 ) -> RunResult:
-    """What a run came to, from what its ranks say; RankError where they contradict one another."""
+    """What a run came to, from what its ranks say; RankError if they contradict one another."""
     reports = sorted(outcome.reports, key=lambda report: report.rank)
     ranks = _complete(manifest, reports)
     first, script = ranks[0], manifest.point.script is not None

@@ -28,7 +28,7 @@ class Contents:
 
     study: Study
     data: dict[DataSettings, Prepared | None] = field(default_factory=dict)
-    """By what decides how a data set is decoded; None where it is not in the cache. Empty for a script."""
+    """By what decides how a data set is decoded; None if it is not in the cache. Empty for a script."""
     _digests: dict[Path, str] = field(default_factory=dict, repr=False)
     """Of model files: weights may be large, and points many."""
 
@@ -39,7 +39,7 @@ class Contents:
 
     @property
     def first(self) -> Prepared | None:
-        """The data set of the first point; None for a script, and where it is not in the cache."""
+        """The data set of the first point; None for a script, and if it is not in the cache."""
         return self.prepared(self.study.data)
 
     def prepared(self, settings: DataSettings) -> Prepared | None:
@@ -72,9 +72,9 @@ class Contents:
         return Path(point.script.path) if point.script else model_path(point.model.name, Path())
 
     def num_train(self, settings: DataSettings) -> int | None:
-        """Samples that are trained on; None where that is a script's own business, or not known yet.
+        """Samples that are trained on; None if that is a script's own business, or not known yet.
 
-        DataError where there are not so many.
+        DataError if there are not so many.
         """
         dataset = self.dataset(settings)
         return len(store.split(dataset, settings).train) if dataset else None

@@ -94,7 +94,7 @@ class RunSkipped:
     index: int
     total: int
     result: RunResult | None
-    """The finished result; None where the point has failed."""
+    """The finished result; None if the point has failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

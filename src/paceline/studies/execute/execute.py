@@ -57,7 +57,7 @@ class Execution:
     skipped: int
     """Runs that an earlier one had finished."""
     stopped: str | None = None
-    """Why the study ended before its last run; None where it did not."""
+    """Why the study ended before its last run; None if it did not."""
 
 
 def execute(
@@ -181,7 +181,7 @@ class _Runner:
         )
 
     def _try(self, run: Run, index: int, attempt: int, pending: Manifest | None) -> bool:
-        """Execute one run; False where it failed, which ends its point. One that had to give way is tried again."""
+        """Execute one run; False if it failed, which ends its point. One that had to give way is tried again."""
         job, total, patience = self._job, len(self._job.runs), _Patience()
         classes = job.classes(run.point)
         job.events(RunStarted(run=run, index=index, total=total, attempt=attempt, classes=classes))

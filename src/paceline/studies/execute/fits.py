@@ -52,7 +52,7 @@ def not_run(study: Study, point: Point, reason: str) -> NotRun:
 
 
 def beyond(study: Study, point: Point, cores: int) -> str:
-    """Why neither this machine, with so many cores, nor the hosts that are named hold a point; empty where they do."""
+    """Why neither this machine, with so many cores, nor the hosts that are named hold a point; empty if they do."""
     launch, entry = launch_of(study, point), catalog.launcher(point.launcher)
     if point.hosts > 1 and not entry.several_hosts:
         return f"It needs {counted(point.hosts, 'host')}, and the launcher {point.launcher} has this machine alone."

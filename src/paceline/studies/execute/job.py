@@ -74,7 +74,7 @@ class Job:
         return self.folder.run(run.point.point_id, run.number)
 
     def num_train(self, data: DataSettings) -> int | None:
-        """Samples that are trained on; None where that is a script's own business."""
+        """Samples that are trained on; None if that is a script's own business."""
         return self.contents.num_train(data)
 
 
@@ -89,7 +89,7 @@ def make_job(
 ) -> Job:
     """The study with its data fetched and its points known; `launcher` stands in for all that the study names.
 
-    RequestError where nothing of it can be run here.
+    RequestError if nothing of it can be run here.
     """
     study = with_absolute_paths(loaded.study, loaded.base)
     contents = Contents(study=study)

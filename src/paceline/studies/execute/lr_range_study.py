@@ -88,7 +88,7 @@ def _curve(path: Path) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 
 def changes_to(study: Study, advice: LrAdvice) -> list[str]:
-    """What to override in a study so that it trains with the rate that was found; nothing where none was."""
+    """What to override in a study so that it trains with the rate that was found; nothing if none was."""
     if advice.lr is None:
         return []
     lr = f"train.lr={advice.lr:g}"

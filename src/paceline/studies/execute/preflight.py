@@ -34,7 +34,7 @@ class Built:
 
     parameters: int | None = None
     sample_s: float | None = None
-    """Seconds that a rank takes for one sample; None where it was not timed."""
+    """Seconds that a rank takes for one sample; None if not timed."""
 
 
 def check_model(

@@ -48,7 +48,7 @@ class PreviewedPoint:
     options: dict[str, int]
     """What its strategy alone takes."""
     factors: dict[str, str | int | float | bool | None]
-    """What the study varies: path of a setting -> its value here, None where the strategy does not take it."""
+    """What the study varies: path of a setting -> its value here, None if the strategy does not take it."""
     batch_global: int | None
     """None for a script, whose batch is its own."""
     batch_per_rank: float | None
@@ -58,15 +58,15 @@ class PreviewedPoint:
     placement: str
     oversubscribed: bool
     finished: int | None
-    """Runs that are finished in the folder; None where the data set, and so the point, is not known yet."""
+    """Runs that are finished in the folder; None if the data set, and so the point, is not known yet."""
     rank_h: float | None
-    """Estimated rank-hours of the runs that are left; None where nothing is known yet."""
+    """Estimated rank-hours of the runs that are left; None if nothing is known yet."""
     script: str | None
     """The job script of its first run, where the launcher hands one to a scheduler."""
     chosen: tuple[Choice, ...] = ()
     """What its recipe chose and why."""
     parameters: int | None = None
-    """Of its model; None where it was not built: of a script, or before the data set is in the cache."""
+    """Of its model; None if not built: of a script, or before the data set is in the cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +78,9 @@ class Preview:
     runs: int
     finished: int | None
     dataset: Dataset | None
-    """As the cache has it; None where it would have to be fetched or decoded first."""
+    """As the cache has it; None if it would have to be fetched or decoded first."""
     rank_h: float | None
-    """Estimated rank-hours of everything that is left; None where nothing is known yet."""
+    """Estimated rank-hours of everything that is left; None if nothing is known yet."""
     basis: str
     """What the estimate rests on and leaves out, in words."""
     not_run: tuple[NotRun, ...] = ()
@@ -95,7 +95,7 @@ def preview(
     preflight: bool = True,
     cache: Path | None = None,
 ) -> Preview:
-    """What would be run, and how much of it is finished in `folder`; RequestError where it could not be."""
+    """What would be run, and how much of it is finished in `folder`; RequestError if it could not be."""
     study = with_absolute_paths(loaded.study, loaded.base)
     contents = cached_contents(study, cache)
     data, launchers = contents.first, Launchers(study, launcher)
@@ -135,7 +135,7 @@ def preview(
 
 
 def _built(study: Study, points: Sequence[Point], launchers: Launchers, contents: Contents) -> dict[str, Built]:
-    """What each model of the points is when it is built; ModelError where one does not fit, as when it is run."""
+    """What each model of the points is when it is built; ModelError if one does not fit, as when it is run."""
     runs = representatives(schedule(points, 1))
     manifests = [
         new_manifest(

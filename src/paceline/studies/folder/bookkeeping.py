@@ -71,7 +71,7 @@ def is_study(folder: Path) -> bool:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise FolderError where a study cannot be put into a folder; nothing is written."""
+    """Raise FolderError if a study cannot be put into a folder; nothing is written."""
     with _in_words(folder / "study.toml"):
         _check_folder(folder)
 
@@ -105,7 +105,7 @@ def _is_unused(folder: Path) -> bool:
 
 
 def set_aside(folder: Path) -> Path | None:
-    """Move an old study out of the way and return where it went; None where there was none."""
+    """Move an old study out of the way and return where it went; None if there was none."""
     if not is_study(folder):
         return None
     # Under its lock, which moves along: nobody can start in the old folder meanwhile.
@@ -123,7 +123,7 @@ def write_study(folder: StudyFolder, study: Study, points: Sequence[Point], not_
 
 
 def finished(folder: RunFolder, run: Run) -> Finished | None:
-    """A run's manifest and result where it is finished; None where it is not; StorageError where it is damaged."""
+    """A run's manifest and result where it is finished; None if it is not; StorageError if it is damaged."""
     with _in_words(folder.result):
         if not folder.result.exists():
             return None
@@ -187,7 +187,7 @@ def sweep(folder: Path) -> None:
 
 
 def failure_of(folder: RunFolder) -> Failure | None:
-    """Why the last attempt at a run failed; None where it did not, or where that cannot be read any more."""
+    """Why the last attempt at a run failed; None if it did not, or where that cannot be read any more."""
     return optional_record(folder.failure, Failure)
 
 

@@ -27,7 +27,7 @@ class FinishedRun:
     folder: RunFolder
     manifest: Manifest
     machine: Machine | None
-    """None where `machine.json` is missing or damaged."""
+    """None if `machine.json` is missing or damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Collected:
 
 
 def collect(folder: Path) -> Collected:
-    """The study in a folder, as far as it has come; FolderError where there is none."""
+    """The study in a folder, as far as it has come; FolderError if there is none."""
     place = _study_folder(folder)
     known = read_record(place.points_file, bookkeeping.StudyPoints)
     runs: list[FinishedRun] = []

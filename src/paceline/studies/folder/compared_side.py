@@ -23,7 +23,7 @@ class SideRun:
 
     folder: RunFolder
     result: RunResult | None
-    """None where ranks were started by another program, or never ended."""
+    """None if ranks were started by another program, or never ended."""
     manifest: Manifest | None
     machine: Machine | None
     scripts: tuple[ScriptOutcome, ...] = ()
@@ -38,7 +38,7 @@ class SideRun:
 
     @property
     def samples_per_step(self) -> float | None:
-        """Over all ranks, in the timed steps of a script; None where one of its ranks does not know."""
+        """Over all ranks, in the timed steps of a script; None if one of its ranks does not know."""
         known = [script.timed_samples for script in self.scripts if script.timed_samples is not None]
         steps = min((script.timed_steps for script in self.scripts), default=0)
         return sum(known) / steps if steps and len(known) == self.ranks else None
@@ -61,7 +61,7 @@ class Side:
 
     @property
     def single(self) -> SideRun | None:
-        """The only run that there is, of a study too; None where there are several."""
+        """The only run that there is, of a study too; None if there are several."""
         return self.runs[0] if len(self.runs) == 1 else None
 
     def runs_of(self, point: Point) -> tuple[SideRun, ...]:
@@ -70,7 +70,7 @@ class Side:
 
 
 def read_side(folder: Path) -> Side:
-    """The study or run in a folder; FolderError where there is neither."""
+    """The study or run in a folder; FolderError if there is neither."""
     if not folder.is_dir():
         raise FolderError(f"There is no folder {folder}.", right=_RIGHT, next=_NEXT)
     if is_study(folder):

@@ -37,7 +37,7 @@ class Estimates:
         num_train: Callable[[DataSettings], int | None] = lambda data: None,
         sample_s: Callable[[Point], float | None] = lambda point: None,
     ) -> None:
-        """`num_train` says how many samples are trained on, None where that is not known yet.
+        """`num_train` says how many samples are trained on, None if unknown.
 
         `sample_s` is the time of one rank of a point for one sample, as a few steps before the first run have shown it.
         """

@@ -48,7 +48,7 @@ _OTHER_NAMES = re.compile(
 
 
 class StudyLock:
-    """Held from `with` to its end; FolderError where somebody else holds it."""
+    """Held from `with` to its end; FolderError if somebody else holds it."""
 
     def __init__(self, path: Path, *, say: Callable[[str], None] = lambda text: None, beat_s: float = BEAT_S) -> None:
         self.path = path
@@ -80,7 +80,7 @@ class StudyLock:
         self._release()
 
     def check(self) -> None:
-        """Raise FolderError where the lock was lost: its file removed, or taken over during a long suspension."""
+        """Raise FolderError if the lock was lost: its file removed, or taken over during a long suspension."""
         if self._lost:
             raise FolderError(
                 f"The lock {self.path} was removed or taken over by another process.",
@@ -110,7 +110,7 @@ class StudyLock:
         self._sweep()
 
     def _try(self, draft: Path) -> bool:
-        """Take the lock; False where it changed hands while it was looked at."""
+        """Take the lock; False if it changed hands while it was looked at."""
         if _create(draft, self.path):
             return True
         last, place = read_holder(self.path), self.path
@@ -166,7 +166,7 @@ class StudyLock:
 
 
 def holder_of(path: Path) -> Holder | None:
-    """Who holds a lock now; None where nobody does. Takes nothing and writes nothing."""
+    """Who holds a lock now; None if nobody does. Takes nothing and writes nothing."""
     holder = read_holder(path)
     return None if holder is None or left_behind(holder, path, now_s=time.time()) else holder
 
@@ -189,7 +189,7 @@ def in_use(folder: Path, holder: Holder) -> FolderError:
 
 
 def _create(draft: Path, path: Path) -> bool:
-    """Create `path` with the contents of `draft`, whole; False where it exists."""
+    """Create `path` with the contents of `draft`, whole; False if it exists."""
     try:
         os.link(draft, path)
         return True

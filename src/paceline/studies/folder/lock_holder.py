@@ -77,7 +77,7 @@ def _pid_space() -> str:
 
 
 def read_holder(path: Path) -> Holder | None:
-    """What a lock file says; None where there is none. One that cannot be understood has its own token."""
+    """What a lock file says; None if there is none. One that cannot be understood has its own token."""
     try:
         holder = read_record(path, Holder)
         if re.fullmatch(r"[0-9a-f]{16}", holder.token) and 0 < holder.pid < 2**31:
@@ -118,7 +118,7 @@ def is_local(holder: Holder) -> bool:
 
 
 def silence_s(path: Path, now_s: float) -> float:
-    """Seconds since the last heartbeat of a lock; 0 where it is gone."""
+    """Seconds since the last heartbeat of a lock; 0 if it is gone."""
     try:
         return now_s - path.stat().st_mtime
     except FileNotFoundError:

@@ -48,7 +48,7 @@ class SingleWatcher:
 
 
 def watcher(folder: Path) -> StudyWatcher | SingleWatcher:
-    """What looks at a folder; FolderError where it holds neither a study nor a run."""
+    """What looks at a folder; FolderError if it holds neither a study nor a run."""
     if bookkeeping.is_study(folder) or StudyFolder(folder).points_file.is_file():
         return StudyWatcher(folder)
     place = RunFolder(folder)

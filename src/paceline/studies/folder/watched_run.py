@@ -155,7 +155,7 @@ class RunWatcher:
             yield "Loss and accuracy of a script are not seen."
 
     def _record(self, path: Path, cls: type[Record]) -> Record | None:
-        """A record of the run, read again only where its file has changed; None where it is not there or not whole."""
+        """A record of the run, read again only where its file has changed; None if it is not there or not whole."""
         changed = _status(path)
         if changed is None:
             return None

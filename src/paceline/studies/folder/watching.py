@@ -87,7 +87,7 @@ class StudyWatcher:
         )
 
     def _read_study(self, holder: Holder | None) -> None:
-        """Read which points there are, where that has changed; FolderError where there is no study."""
+        """Read which points there are, where that has changed; FolderError if there is no study."""
         self._token = holder.token if holder else self._token  # one that is given back changes nothing
         identity = (_identity(self._place.path), _identity(self._place.points_file), self._token)
         if self._known is not None and (identity == self._identity or identity[1] is None):
@@ -137,7 +137,7 @@ class StudyWatcher:
                     self._failures[key[0]] = failure.message
 
     def _finish(self, key: Key, run: Run) -> bool:
-        """Read the result of a run; False where it has none."""
+        """Read the result of a run; False if it has none."""
         if not self._folder(key).result.exists():
             return False
         done = bookkeeping.finished_or_none(self._folder(key), run)

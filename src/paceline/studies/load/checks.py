@@ -214,7 +214,7 @@ def _model(model: ModelSettings, base: Path) -> Iterator[Problem]:
 
 
 def model_fault(name: str, base: Path) -> str:
-    """What is wrong with the name of a model, of the catalog or one's own; empty where nothing is."""
+    """What is wrong with the name of a model, of the catalog or one's own; empty if nothing is."""
     path = model_path(name, base)
     if path is None:
         return ""

@@ -27,7 +27,7 @@ def model_path(name: str, base: Path) -> Path | None:
 
 
 def weights_path(model: ModelSettings, base: Path) -> Path | None:
-    """The absolute path of the user's own weights for a pretrained network; None where it has none."""
+    """The absolute path of the user's own weights for a pretrained network; None if it has none."""
     weights = model.options.get("weights")
     if not catalog.model(model.name).pretrained or not isinstance(weights, str) or weights in catalog.WEIGHTS:
         return None
@@ -101,7 +101,7 @@ def _absolute_value(study: Study, path: str, value: Value, base: Path) -> Value:
 
 
 def model_digest(path: Path | None) -> str:
-    """SHA-256 of the user's model file, or of the weights of a pretrained network; empty where neither is the user's.
+    """SHA-256 of the user's model file, or of the weights of a pretrained network; empty if neither is the user's.
 
     Assumes: what the file imports does not change between two runs of a study.
     """

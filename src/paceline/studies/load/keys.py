@@ -123,7 +123,7 @@ def unknown_key(section: str, key: str) -> Problem:
 
 
 def home(key: str) -> str | None:
-    """The path of a key that was given without its section, or in a wrong one; None where there is none."""
+    """The path of a key that was given without its section, or in a wrong one; None if there is none."""
     paths = {f"{section}.{known}": known for section, keys in KEYS.items() for known in keys}
     near = nearest(key, tuple(paths.values()))
     # A second phase has keys of the first: whoever leaves the section out means the first.

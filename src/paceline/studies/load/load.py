@@ -46,7 +46,7 @@ from paceline.units import counted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedStudy:
-    """A valid study and where it came from."""
+    """A valid study and if it came from."""
 
     study: Study
     base: Path
@@ -71,10 +71,10 @@ def load_study(
     values: Mapping[str, object] = MappingProxyType({}),
     size: str | None = None,
 ) -> LoadedStudy:
-    """The study of a file or shipped name, with `section.key=value` overrides; StudyFileError where it is wrong.
+    """The study of a file or shipped name, with `section.key=value` overrides; StudyFileError if it is wrong.
 
     `values` are overrides by path that are not text; they win. `size` is small or full, of a file that has both;
-    small, or what the file says, where None.
+    small, or what the file says, if None.
     """
     path = study_path(source)
     command = f"paceline study {source}"
@@ -88,7 +88,7 @@ def load_script(
     *,
     values: Mapping[str, object] = MappingProxyType({}),
 ) -> LoadedStudy:
-    """The study of a script alone, named after it; RequestError where it is no script, or an override is wrong."""
+    """The study of a script alone, named after it; RequestError if it is no script, or an override is wrong."""
     tables, path = scripts.script_tables(script, arguments), Path(script)
     return _loaded(tables, overrides, values, path, name=path.name, command=f"paceline study --script {path}")
 

@@ -74,7 +74,7 @@ def _of_model(key: str, name: str, base: Path) -> str | None:
 
 
 def _of_function(key: str, function: str, path: Path) -> str | None:
-    """What the user's function says of a parameter; None where there is none such, which is said elsewhere."""
+    """What the user's function says of a parameter; None if there is none such, which is said elsewhere."""
     try:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError):

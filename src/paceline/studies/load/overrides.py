@@ -92,7 +92,7 @@ def _plain(value: object) -> object:
 
 
 def _wrong_path(path: str, text: str) -> Problem | None:
-    """What is wrong with the path of an override; None where it names a setting."""
+    """What is wrong with the path of an override; None if it names a setting."""
     section, dot, key = path.partition(".")
     if dot:
         return misnamed(section, key)
@@ -102,7 +102,7 @@ def _wrong_path(path: str, text: str) -> Problem | None:
 
 
 def misnamed(section: str, key: str) -> Problem | None:
-    """What is wrong with the name of a setting; None where there is one of that name."""
+    """What is wrong with the name of a setting; None if there is one of that name."""
     if section not in KEYS:
         return unknown_section(section, [key])
     return None if key in KEYS[section] or open_section(section) else unknown_key(section, key)

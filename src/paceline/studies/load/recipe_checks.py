@@ -72,7 +72,7 @@ def _numbers(train: TrainSettings) -> Iterator[Problem]:
 
 
 def _unruled(train: TrainSettings) -> Iterator[Problem]:
-    """What does nothing where no point has a rule for its rate."""
+    """What does nothing if no point has a rule for its rate."""
     rule = 'Give train.lr_rule = "linear" or "sqrt".'
     if train.lr_batch is not None:
         yield _problem(train, "lr_batch", f"says what train.lr is for, and no rule asks for it. {rule}", "lr_rule")
@@ -82,7 +82,7 @@ def _unruled(train: TrainSettings) -> Iterator[Problem]:
 
 
 def _unstepped(train: TrainSettings) -> Iterator[Problem]:
-    """What does nothing where no phase of any point has the schedule for it."""
+    """What does nothing if no phase of any point has the schedule for it."""
     for key in ("step_epochs", "step_factor"):
         if getattr(train, key) != getattr(_USUAL, key):
             yield _problem(train, key, 'only schedule = "step" takes it.', "schedule")

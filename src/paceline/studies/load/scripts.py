@@ -46,7 +46,7 @@ _LONG = 80
 
 
 def script_tables(script: str | Path, arguments: Sequence[str]) -> dict[str, Any]:
-    """A study file's tables for a script that is named on a command line; RequestError where there is none such."""
+    """A study file's tables for a script that is named on a command line; RequestError if there is none such."""
     path = absolute(str(script), Path.cwd())
     fault = script_fault(path)
     if fault:
@@ -69,7 +69,7 @@ def _folder_name(path: Path) -> str:
 
 
 def script_fault(path: Path) -> str:
-    """What is wrong with a script, as the end of a sentence that begins with its name; empty where nothing is."""
+    """What is wrong with a script, as the end of a sentence that begins with its name; empty if nothing is."""
     if path.is_dir():
         return "is a folder."
     try:
@@ -143,6 +143,6 @@ def script_figures(ranks: Sequence[RankReport]) -> ScriptFigures:
 
 
 def _all(values: Sequence[_Value | None], together: Callable[[list[_Value]], _Value]) -> _Value | None:
-    """One value of all ranks; None where it is not known of some rank."""
+    """One value of all ranks; None if unknown of some rank."""
     known = [value for value in values if value is not None]
     return together(known) if len(known) == len(values) else None

@@ -38,7 +38,7 @@ Tables = dict[str, dict[str, object]]
 
 
 def site_tables(name: str) -> dict[str, dict[str, object]]:
-    """What the profile of a site says: {"run": {...}, "launch": {...}}; StudyFileError where it is missing or wrong."""
+    """What the profile of a site says: {"run": {...}, "launch": {...}}; StudyFileError if it is missing or wrong."""
     path = site_file(name)
     if not path.is_file():
         raise _no_such_site(name, path)
@@ -147,7 +147,7 @@ def _fits(hint: Any, value: object) -> bool:
 
 
 def _fault(path: str, value: Any) -> str:
-    """What is impossible about a value of the right type; empty where nothing is."""
+    """What is impossible about a value of the right type; empty if nothing is."""
     if path == "run.launcher" and not catalog.known("launcher", value):
         near = catalog.nearest(value, catalog.names("launcher"))
         hint = f" Did you mean {shown(near)}?" if near else ""

@@ -28,7 +28,7 @@ class Sized:
     tables: Tables
     """With the size that was taken as `study.size`, and without `[small]`."""
     full: dict[str, str]
-    """At the small size: path of a setting -> what the file has for the full one, as TOML; empty where it is open."""
+    """At the small size: path of a setting -> what the file has for the full one, as TOML; empty if it is open."""
     problems: tuple[Problem, ...] = ()
 
 

@@ -22,7 +22,7 @@ def shipped_files() -> tuple[Path, ...]:
 
 
 def study_path(source: str | Path) -> Path:
-    """The file of a study; StudyFileError where there is none."""
+    """The file of a study; StudyFileError if there is none."""
     names = [path.stem for path in shipped_files()]
     if str(source) in names:
         return _SHIPPED / f"{source}.toml"

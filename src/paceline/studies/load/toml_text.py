@@ -52,13 +52,13 @@ def _open_to_recipes(study: Study, path: str) -> bool:
 
 
 def settings_text(study: Study) -> dict[str, str]:
-    """Path -> value as TOML, at the size that is run, of all that changes what is computed; empty where it is open."""
+    """Path -> value as TOML, at the size that is run, of all that changes what is computed; empty if it is open."""
     paths = ((section, key, value) for section in _SECTIONS[:-1] for key, value in _values(study, section, ()).items())
     return {f"{section}.{key}": _text(value) for section, key, value in paths}
 
 
 def _values(study: Study, section: str, varied: Sequence[str]) -> dict[str, object]:
-    """What a section has to say, its factors in the order of the study; None where it is left open."""
+    """What a section has to say, its factors in the order of the study; None if it is left open."""
     settings = getattr(study, section)
     options = getattr(settings, "options", {})
     keys = [*(field.name for field in fields(settings) if field.name != "options"), *options]
