@@ -1,7 +1,7 @@
-"""Spans: what a rank did, when; and the kinds of the ledger that they are divided into.
+"""Spans of a rank, and the kinds of the ledger.
 
 A rank's main thread opens and closes spans that nest; a `collective` span is a message as the
-probe saw it, from whatever thread issued it. `spans/rank-0003.arrows` is an Arrow IPC stream of
+probe saw it, from any thread. `spans/rank-0003.arrows` is an Arrow IPC stream of
 
     kind       dictionary<string>   one of SPAN_KINDS
     start_ns   int64                instant on the host's monotonic clock; of a message, when it was issued
@@ -13,7 +13,7 @@ probe saw it, from whatever thread issued it. `spans/rank-0003.arrows` is an Arr
     group      dictionary<string>   of a message: the process group's name; else null
     peer       int32, null          of a message between two processes: the other one's number; of a collective with a
                                     root, broadcast_ for instance: the root's
-    begun_ns   int64, null          of a message: when it began to move, where the backend knows it; gloo does not
+    begun_ns   int64, null          of a message: when its transfer began, if the backend reports it; gloo does not
     dtype      dictionary<string>   of a message: float32, ...; null if it carries nothing
 
 The end of a message is when this rank was notified: at or after its completion, never before. A message that lasted
@@ -75,8 +75,8 @@ class Words:
 
     @classmethod
     def of(cls, texts: Iterable[str | None]) -> Words:
-        """The column that holds these texts."""
-        import numpy as np  # 0.1 s, and those who only name kinds have no use for it
+        """The column of these texts."""
+        import numpy as np  # 0.1 s, and not needed for the names of kinds
 
         known: dict[str, int] = {}
         codes = [-1 if text is None else known.setdefault(text, len(known)) for text in texts]
@@ -116,7 +116,7 @@ class RankTrace:
     """-1 if unknown."""
     dtype: Words
     truncated: bool = False
-    """Whether the file broke off: what stands here is what was flushed before."""
+    """Whether the file is truncated."""
 
     def __len__(self) -> int:
         return len(self.kind)

@@ -13,7 +13,7 @@ _COLLECTIVE = SPAN_KINDS.index("collective")
 
 
 def joined(first: RankTrace, second: RankTrace) -> RankTrace:
-    """What a rank flushed earlier and what it flushed later as one trace; a message told twice is in it once."""
+    """Two consecutive parts of a rank's spans as one trace; a message in both is in it once."""
     columns: dict[str, Any] = {}
     for field in fields(RankTrace):
         values = getattr(first, field.name), getattr(second, field.name)
@@ -32,7 +32,7 @@ def _joined_words(first: Words, second: Words) -> Words:
 
 
 def without(trace: RankTrace, rows: np.ndarray) -> RankTrace:
-    """The trace but for some of its rows, given as a mask."""
+    """The trace without the rows of a mask."""
     if not rows.any():
         return trace
     kept = ~rows
@@ -47,7 +47,7 @@ def without(trace: RankTrace, rows: np.ndarray) -> RankTrace:
 
 
 def repeated(trace: RankTrace) -> np.ndarray:
-    """Which rows are messages without an end that stand there a second time: by issue, the one before its twin."""
+    """Mask of the messages without an end that occur again with one."""
     messages = np.flatnonzero(trace.kind == _COLLECTIVE)
     group, sequence = trace.group.codes[messages], trace.sequence[messages]
     order = np.lexsort((trace.end_ns[messages], sequence, group, trace.start_ns[messages]))

@@ -2,10 +2,10 @@
 
     spent = Σ (ranks + servers) × wall time    over every attempt at a run in the folder, finished or not
 
-The folder knows it: a finished attempt by its result, the last one that came to nothing by its manifest
-and the age of its files, and those before it by `attempts.csv`, which is written when a run is tried again.
-Time in a queue is not spent. A run is started where the sum with what it is expected to take keeps within
-the budget, so the most that can be overspent is what one run takes more than expected.
+All of it is read from the folder: a finished attempt from its result, the last failed one from its manifest
+and the age of its files, earlier ones from `attempts.csv`, which is written when a run is retried.
+Time in a queue is not counted. A run is started if the sum with its estimate is within
+the budget, so the budget is exceeded at most by the estimation error of one run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Attempt:
     """One try at a run: a line of `attempts.csv`."""
 
     launched_at: str
-    """As the manifest has it: tells attempts apart."""
+    """As in the manifest: identifies the attempt."""
     attempt: int
     ranks: int
     """Processes that count: ranks and servers."""
@@ -49,10 +49,10 @@ class Attempt:
 
 
 class Budget:
-    """What a study may spend, has spent, and would spend on a run."""
+    """The rank-hours of a study: its limit, what is spent, and what the next run would take."""
 
     def __init__(self, limit_h: float | None, folder: StudyFolder, estimates: Estimates) -> None:
-        """No limit where it is None: nothing is looked up then."""
+        """None is no limit: the folder is not read then."""
         self._limit_h = limit_h
         self._estimates = estimates
         self._rank_s: dict[tuple[Path, str], float] = {}
@@ -67,12 +67,12 @@ class Budget:
         return sum(self._rank_s.values()) / S_PER_H
 
     def spend(self, folder: RunFolder, manifest: Manifest, wall_s: float) -> None:
-        """An attempt took so long, finished or not."""
+        """Add the time of an attempt, finished or not."""
         if self._limit_h is not None:
             self._rank_s[folder.path, manifest.launched_at] = paid(manifest.point) * wall_s
 
     def refusal(self, point: Point) -> str | None:
-        """Why a run of this point is not to be started; None if it may be."""
+        """Why a run of this point exceeds the budget; None if it does not."""
         if self._limit_h is None:
             return None
         next_h = (self._estimates.rank_s(point) or 0.0) / S_PER_H
@@ -83,7 +83,7 @@ class Budget:
 
 
 def check_budget(limit_h: float | None) -> None:
-    """Raise RequestError for a budget that is none."""
+    """Raise RequestError if a budget is not a positive finite number."""
     if limit_h is not None and not 0 < limit_h < float("inf"):
         raise RequestError(
             f"--budget {limit_h:g} is not a number of rank-hours.",
@@ -92,7 +92,7 @@ def check_budget(limit_h: float | None) -> None:
 
 
 def attempts(folder: RunFolder) -> tuple[Attempt, ...]:
-    """Every attempt at a run that has left a trace."""
+    """Every recorded attempt at a run."""
     earlier = tuple(_written(folder.attempts))
     last = _last(folder)
     known = {attempt.launched_at for attempt in earlier}
@@ -100,7 +100,7 @@ def attempts(folder: RunFolder) -> tuple[Attempt, ...]:
 
 
 def keep_attempts(folder: RunFolder) -> None:
-    """Write down the attempts at a run, before the next one takes the place of the last one's files."""
+    """Write `attempts.csv` of a run, before the next attempt overwrites the files of the last one."""
     known = attempts(folder)
     if not known:
         return
@@ -125,11 +125,11 @@ def _written(path: Path) -> Iterator[Attempt]:
                 wall_s=float(line["wall_s"]),
             )
         except (KeyError, TypeError, ValueError):
-            continue  # somebody wrote into it: what cannot be read is not counted
+            continue  # edited by hand: an invalid line is not counted
 
 
 def _last(folder: RunFolder) -> Attempt | None:
-    """The last attempt at a run, from its manifest; None if there was none, or it cannot be read any more."""
+    """The last attempt at a run, from its manifest; None if it is missing or cannot be read."""
     manifest = optional_record(folder.manifest, Manifest)
     if manifest is None:
         return None
@@ -150,7 +150,7 @@ def _wall_s(folder: RunFolder, manifest: Manifest) -> float:
 
 
 def _started_at(folder: RunFolder, manifest: Manifest) -> float | None:
-    """When the first rank started, on the wall clock: the launch where ranks never wait; None if they still did."""
+    """Wall-clock time when the first rank started, or of the launch without a queue; None if it was still queued."""
     starts = [modified_at_s(path) for path in folder.ranks.glob("*.start")]
     if starts or catalog.launcher(manifest.point.launcher).queues:
         return min(starts, default=None)

@@ -37,7 +37,7 @@ def new_manifest(
     attempt: int,
     force: bool = False,
 ) -> Manifest:
-    """Everything the ranks of a run are told; its clock starts now."""
+    """The manifest of a run, with the current time as its launch."""
     return Manifest(
         study=study.name,
         point_id=run.point.point_id,
@@ -68,7 +68,7 @@ def run_result(
     queue_s: float | None = None,
     classes: int | None = None,
 ) -> RunResult:
-    """What a run came to, from what its ranks say; RankError if they contradict one another."""
+    """The result of a run from the reports of its ranks; RankError if they are inconsistent."""
     reports = sorted(outcome.reports, key=lambda report: report.rank)
     ranks = _complete(manifest, reports)
     first, script = ranks[0], manifest.point.script is not None
@@ -109,7 +109,7 @@ def run_result(
 
 
 def _most(values: Iterable[_Value | None]) -> _Value | None:
-    """The largest of those that are known."""
+    """The largest value that is not None."""
     return max((value for value in values if value is not None), default=None)
 
 
@@ -118,7 +118,7 @@ def _ready_s(features: CachedFeatures) -> float:
 
 
 def _complete(manifest: Manifest, reports: Sequence[RankReport]) -> list[RankReport]:
-    """The reports of the ranks that train, once all have said all there is to say and agree; servers are only done."""
+    """The reports of the training ranks; RankError if a report is incomplete, or if replicas differ."""
     point = manifest.point
     if [report.rank for report in reports] != list(range(point.processes)):
         found = ", ".join(str(report.rank) for report in reports) or "none"
@@ -134,7 +134,7 @@ def _complete(manifest: Manifest, reports: Sequence[RankReport]) -> list[RankRep
         if report.status != "done" or (point.script is None and None in wanted):
             raise _doubtful(manifest, f"Rank {report.rank} ended without a complete report.")
         if point.script is not None:
-            continue  # its ranks may well do different things
+            continue  # ranks of a script may do different things
         replica = ranks[point.layout.replicas(report.rank)[0]]
         if own.weights_sha256 != replica.training.weights_sha256:
             raise _doubtful(manifest, f"Rank {report.rank} ended with other weights than rank {replica.rank}.")
@@ -158,7 +158,7 @@ def _doubtful(manifest: Manifest, what: str) -> RankError:
 
 
 def _slowest(lines: Sequence[Epoch]) -> Epoch:
-    """Rank 0's line of an epoch with the times of the slowest rank: a step is over when it is over everywhere."""
+    """Rank 0's record of an epoch with the times of the slowest rank."""
     return replace(
         lines[0],
         epoch_s=max(line.epoch_s for line in lines),
@@ -209,7 +209,7 @@ def now() -> str:
 
 @functools.cache
 def commit() -> str | None:
-    """The commit of Paceline's own checkout, `-dirty` where files were changed since; None outside of one."""
+    """The commit of Paceline's checkout, with `-dirty` if files were changed; None if it is installed."""
     checkout = Path(__file__).parents[4]
     if not (checkout / ".git").exists():  # a file in a worktree
         return None

@@ -3,8 +3,8 @@
     check folder ─▶ data ─▶ points ─▶ memory, preflight ─▶ lock ─▶ study.toml, points.json ─▶ for each run:
         finished? skip : manifest.json ─▶ launcher ─▶ machine.json ─▶ result.json (last, atomically)
 
-Nothing is written into the folder before the data are there and the model fits. A run that fails
-ends its point; the other points go on. A full disk and Ctrl-C end the study; what is finished stays.
+Nothing is written into the folder before the data are ready and the model is checked. A failed run
+ends its point; other points are still run. A full disk and Ctrl-C end the study; finished runs remain.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ from paceline.studies.load.load import LoadedStudy, overridden
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """What became of a study."""
+    """The outcome of executing a study."""
 
     folder: Path
     failures: dict[str, str]
     """point_id -> why a run of it failed."""
     prepared: Prepared | None
-    """None for a script, which has data of its own."""
+    """None for a script."""
     ran: int
     """Runs that this execution finished."""
     skipped: int
-    """Runs that an earlier one had finished."""
+    """Runs that an earlier execution finished."""
     stopped: str | None = None
     """Why the study ended before its last run; None if it did not."""
 
@@ -72,16 +72,16 @@ def execute(
     budget_h: float | None = None,
     force: bool = False,
 ) -> Execution:
-    """Run what is not finished yet of a study; `fresh` moves an old study in the folder aside first.
+    """Execute the unfinished runs of a study; `fresh` first moves an old study in the folder aside.
 
-    With a budget it ends before it has spent more than so many rank-hours, counted over all executions.
+    With a budget it ends before it spends more than so many rank-hours over all executions.
     """
     check_budget(budget_h)
     folder = folder.absolute()
     bookkeeping.check_folder(folder)
     job = make_job(loaded, folder, events=events, launcher=launcher, cache=cache, force=force)
     missing = job.runs if fresh else bookkeeping.unfinished(job.folder, job.runs)
-    # A few steps are timed where nothing else says what the first run will take.
+    # Without a finished run, the first estimate comes from a few timed steps.
     timed = budget_h is not None and len(missing) == len(job.runs)
     built = check_job(job, missing, preflight=preflight, timed=timed)
     if fresh:
@@ -96,17 +96,17 @@ def execute(
 
 
 _IDLE_ATTEMPTS = 3
-"""How often in a row a run may have to give way before it has got any further."""
+"""How often in a row a run may be interrupted without progress."""
 
 
 class _Patience:
-    """How long a run is tried again that had to give way: as long as it gets further."""
+    """Retry policy for interrupted runs: retry as long as a run makes progress."""
 
     def __init__(self) -> None:
         self._step, self._idle = 0, 0
 
     def lasts(self, step: int | None) -> bool:
-        """Whether to try again, given the step that the next attempt would resume from."""
+        """Whether to retry; `step` is where the next attempt would resume."""
         if (step or 0) > self._step:
             self._step, self._idle = step or 0, 0
         else:
@@ -115,7 +115,7 @@ class _Patience:
 
 
 class _Runner:
-    """Takes the runs of a job in turn, under the folder's lock."""
+    """Executes the runs of a job in order, with the folder locked."""
 
     def __init__(self, job: Job, lock: StudyLock, budget_h: float | None, built: Mapping[str, Built]) -> None:
         self._job = job
@@ -154,14 +154,14 @@ class _Runner:
         )
 
     def _refusal(self, run: Run) -> str | None:
-        """Why the study ends before this run; ranks that are there already spend what they spend."""
+        """Why the study ends before this run; None if it may run, or if its ranks are already running."""
         reason = self._budget.refusal(run.point)
         if reason is None or self._job.launcher(run.point).pending(self._job.run_folder(run)) is not None:
             return None
         return f"Stopped: {reason}. What is finished is kept; a larger --budget goes on with the rest."
 
     def _announce(self) -> None:
-        """Say what is about to be run, and learn from the runs that are finished how long one takes."""
+        """Send StudyStarted, and add the finished runs to the estimates."""
         job, num_finished = self._job, 0
         for run in job.runs:
             done = bookkeeping.finished_or_none(job.run_folder(run), run)
@@ -181,7 +181,7 @@ class _Runner:
         )
 
     def _try(self, run: Run, index: int, attempt: int, pending: Manifest | None) -> bool:
-        """Execute one run; False if it failed, which ends its point. One that had to give way is tried again."""
+        """Execute one run and retry it if it is interrupted; False if it failed, which ends its point."""
         job, total, patience = self._job, len(self._job.runs), _Patience()
         classes = job.classes(run.point)
         job.events(RunStarted(run=run, index=index, total=total, attempt=attempt, classes=classes))
@@ -196,7 +196,7 @@ class _Runner:
                     attempt, pending = attempt + 1, None
                     job.events(Note(text=f"{error} Attempt {attempt} follows."))
         except StorageError:
-            raise  # a full disk fails every other run too
+            raise  # a full disk would fail every other run, too
         except RunError as error:
             self._failures[run.point.point_id] = str(error)
             bookkeeping.write_failure(job.run_folder(run), error, attempt)
@@ -207,7 +207,7 @@ class _Runner:
         return True
 
     def _run(self, run: Run, index: int, attempt: int, manifest: Manifest | None) -> RunResult:
-        """One run, from its manifest, or from ranks that were told before, to its result on the disk."""
+        """Launch one run, or attach to its running ranks (`manifest`), and write its result."""
         job, folder = self._job, self._job.run_folder(run)
         launcher = job.launcher(run.point)
         placement = launcher.placement(run.point)

@@ -1,4 +1,4 @@
-"""A study made ready to run: its data, its points, a launcher for each, and the checks before the first rank."""
+"""A study ready to run: its data, its points, their launchers, and the checks before the first launch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from paceline.studies.load.load import LoadedStudy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A study with everything that its runs need."""
+    """A study with all inputs of its runs."""
 
     study: Study
     folder: StudyFolder
@@ -41,13 +41,13 @@ class Job:
     launchers: Launchers
     events: Callable[[Event], None]
     not_run: tuple[NotRun, ...] = ()
-    """Points that are left out, and why."""
+    """Points that are not run, and why."""
     force: bool = False
-    """Whether runs go on where what they were given makes the measurement meaningless."""
+    """Whether to run although the preflight check calls the measurement meaningless."""
 
     @property
     def prepared(self) -> Prepared | None:
-        """The data set of the first point; None for a script, which has data of its own."""
+        """The data set of the first point; None for a script."""
         return self.contents.first
 
     def launcher(self, point: Point) -> Launcher:
@@ -74,7 +74,7 @@ class Job:
         return self.folder.run(run.point.point_id, run.number)
 
     def num_train(self, data: DataSettings) -> int | None:
-        """Samples that are trained on; None if that is a script's own business."""
+        """Number of training samples; None for a script."""
         return self.contents.num_train(data)
 
 
@@ -87,9 +87,9 @@ def make_job(
     cache: Path | None = None,
     force: bool = False,
 ) -> Job:
-    """The study with its data fetched and its points known; `launcher` stands in for all that the study names.
+    """The study with its data and points; `launcher` replaces all launchers of the study.
 
-    RequestError if nothing of it can be run here.
+    RequestError if no point fits on this machine.
     """
     study = with_absolute_paths(loaded.study, loaded.base)
     contents = Contents(study=study)
@@ -129,7 +129,7 @@ def all_points(contents: Contents) -> tuple[Point, ...]:
 
 
 class Launchers:
-    """The launchers of a study, each made once: it may vary them, and what `[launch]` says."""
+    """The launchers of a study, one for each combination of launcher and `[launch]`."""
 
     def __init__(self, study: Study, standing_in: Launcher | None = None) -> None:
         self._study = study
@@ -158,7 +158,7 @@ def end_jobs(folder: StudyFolder) -> None:
 
 
 def check_job(job: Job, runs: Sequence[Run], *, preflight: bool, timed: bool = False) -> dict[str, Built]:
-    """Refuse what would fail in any of the runs to come; what each model is when it is built, by its `model_key`."""
+    """Facts of each model by its `model_key`; RequestError or ModelError if a run would fail."""
     if not runs:
         return {}
     for run in {run.point.point_id: run for run in runs}.values():
@@ -172,7 +172,7 @@ def check_job(job: Job, runs: Sequence[Run], *, preflight: bool, timed: bool = F
 
 
 def representatives(runs: Iterable[Run]) -> tuple[Run, ...]:
-    """Of all runs that ask the same of a model, the one with the most ranks: it asks for the most."""
+    """For each kind of model, the run with the most ranks."""
     widest: dict[tuple[object, ...], Run] = {}
     for run in runs:
         point = run.point
@@ -183,12 +183,12 @@ def representatives(runs: Iterable[Run]) -> tuple[Run, ...]:
 
 
 def model_key(point: Point) -> str:
-    """The same for points whose models are built alike: of the same options, for the same images and classes."""
+    """A key that is equal for points with identical models: same options, images and classes."""
     return json.dumps([asdict(as_decoded(point.data)), asdict(point.model)], sort_keys=True, default=str)
 
 
 def _with_data(study: Study, base: Path, events: Callable[[Event], None], cache: Path | None) -> Contents:
-    """The data sets of a study, and the study as it then applies; refuses what one of them is too small for."""
+    """The data sets of a study; DataError if one is too small."""
 
     def say(text: str) -> None:
         events(Note(text=text))
@@ -203,6 +203,6 @@ def _with_data(study: Study, base: Path, events: Callable[[Event], None], cache:
     prepared = store.prepare(study.data, base=base, cache=cache, say=say)
     for settings in dict.fromkeys(variant.data for variant in variants(study)):
         if as_decoded(settings) == as_decoded(study.data):
-            store.split(prepared.dataset, settings)  # before further data sets are fetched, which may take long
+            store.split(prepared.dataset, settings)  # before further data sets are downloaded, which may take long
     events(DataReady(prepared=prepared))
     return fetched_contents(study, prepared, fetch=fetched)

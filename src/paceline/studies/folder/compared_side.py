@@ -1,4 +1,4 @@
-"""One side of a comparison: a study folder or a run folder -> its runs, and what is known before any span is read."""
+"""One side of a comparison: a study folder or a run folder -> its runs, without their spans."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ class SideRun:
 
     folder: RunFolder
     result: RunResult | None
-    """None if ranks were started by another program, or never ended."""
+    """None if another program started the ranks, or if they have not ended."""
     manifest: Manifest | None
     machine: Machine | None
     scripts: tuple[ScriptOutcome, ...] = ()
-    """What the ranks of a script said that another program started."""
+    """Outcomes of a script that another program started."""
 
     @property
     def ranks(self) -> int:
-        """As many as were asked for, or have left spans."""
+        """Number of ranks, from the manifest or from the files of spans."""
         if self.manifest is not None:
             return self.manifest.point.ranks
         return max(1, len(list(self.folder.spans.glob("rank-*.arrows"))))
 
     @property
     def samples_per_step(self) -> float | None:
-        """Over all ranks, in the timed steps of a script; None if one of its ranks does not know."""
+        """Over all ranks, in the timed steps of a script; None if unknown for one of its ranks."""
         known = [script.timed_samples for script in self.scripts if script.timed_samples is not None]
         steps = min((script.timed_steps for script in self.scripts), default=0)
         return sum(known) / steps if steps and len(known) == self.ranks else None
@@ -46,22 +46,22 @@ class SideRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What one of the two folders holds."""
+    """The contents of one folder of a comparison."""
 
     folder: Path
     what: str
     """study or run."""
     points: tuple[Point, ...]
-    """Of a study; of a run, its point where it says one."""
+    """Of a study; of a run, its point if known."""
     runs: tuple[SideRun, ...]
     machine: Machine | None
     commit: str | None
     vary: tuple[str, ...] = ()
-    """Factors of the study besides the ranks."""
+    """Factors of the study in addition to the ranks."""
 
     @property
     def single(self) -> SideRun | None:
-        """The only run that there is, of a study too; None if there are several."""
+        """The only run; None if there are several."""
         return self.runs[0] if len(self.runs) == 1 else None
 
     def runs_of(self, point: Point) -> tuple[SideRun, ...]:

@@ -1,6 +1,6 @@
-"""Impossible values, and values that do not go together: found before any process starts.
+"""Checks for invalid values and combinations, before any process starts.
 
-What holds between several settings is checked for every combination of a study's factors, and said once.
+Combinations are checked for all variants of a study; each mistake is reported once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FOLDER_NAME = re.compile(r"\w([\w .+-]*[\w+-])?")
 
 
 def problems(study: Study, base: Path) -> Iterator[Problem]:
-    """Everything that is wrong with a study whose keys and types are right."""
+    """All mistakes of a study whose keys and types are valid."""
     yield from _naming(study)
     num_points = num_variants(study)
     if num_points > MAX_POINTS:
@@ -58,7 +58,7 @@ def problems(study: Study, base: Path) -> Iterator[Problem]:
 
 
 def _options(study: Study) -> Iterator[Problem]:
-    """Options that none of several models takes: of a single one, the model itself says so."""
+    """Options that none of several models takes. A single model reports its own."""
     names = [str(name) for name in study.vary.get("model.name", ())]
     for key in model_factors.untaken(tuple(study.model.options), names) if names else ():
         text = f"model.{key} = {shown(study.vary.get(f'model.{key}', study.model.options[key]))}"
@@ -66,7 +66,7 @@ def _options(study: Study) -> Iterator[Problem]:
 
 
 def _one_at_a_time(study: Study) -> Iterator[Problem]:
-    """What a study of one factor at a time cannot show."""
+    """Mistakes of a one-at-a-time study."""
     if study.design != ONE_AT_A_TIME:
         return
     if num_variants(study) == 1:
@@ -176,7 +176,7 @@ def _augment(augment: AugmentSettings, train: TrainSettings) -> Iterator[Problem
 
 
 def image_problems(data: DataSettings) -> Iterator[Problem]:
-    """What is wrong with the settings that say how image files are decoded."""
+    """Mistakes in the settings for decoding images."""
     yield from _least("data.image_size", data.image_size, MIN_IMAGE_SIDE, MAX_IMAGE_SIDE)
     yield from _one_of("data.damaged", data.damaged, ("refuse", "skip"))
     if not 0 <= data.test < 1:
@@ -214,7 +214,7 @@ def _model(model: ModelSettings, base: Path) -> Iterator[Problem]:
 
 
 def model_fault(name: str, base: Path) -> str:
-    """What is wrong with the name of a model, of the catalog or one's own; empty if nothing is."""
+    """What is wrong with the name of a model; empty if it is valid."""
     path = model_path(name, base)
     if path is None:
         return ""
@@ -280,7 +280,7 @@ def _run(run: RunSettings, ranks: tuple[int, ...], *, script: bool) -> Iterator[
 
 
 def _together(train: TrainSettings, run: RunSettings, ranks: tuple[int, ...], shares: int) -> Iterator[Problem]:
-    """What holds between several keys."""
+    """Mistakes in combinations of keys."""
     most, fewest = max(ranks, default=1), min(ranks, default=1)
     about = ("run.ranks", "run.hosts", "run.ranks_per_host")
     if train.batch_global is not None and 1 <= train.batch_global < shares:

@@ -1,4 +1,4 @@
-"""What a launcher cannot do with a study, and what is wrong with `[launch]`: found before any process starts."""
+"""Checks of launchers and of `[launch]`, before any process starts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paceline.units import counted
 
 
 def problems(study: Study) -> Iterator[Problem]:
-    """Everything that is wrong with how a study's ranks are to be started, each mistake once."""
+    """All mistakes in how the ranks of a study are started."""
     each = list(variants(study))
     runs = [variant.run for variant in each]
     reads = study.vary.get("data.read", (study.data.read,))
@@ -34,7 +34,7 @@ def _settings(launch: LaunchSettings) -> Iterator[Problem]:
     for key, kind in KEYS["launch"].items():
         value = getattr(launch, key)
         texts = value if kind == TEXTS else (value,) if kind is str else ()
-        # One line of a job script or one argument of a command is made of each.
+        # Each is one line of a job script or one argument of a command.
         if not all(text.isprintable() for text in texts):
             yield _wrong(key, value, "must not have line breaks or control characters in it.")
         elif kind == TEXTS and not all(texts):
@@ -56,7 +56,7 @@ def _settings(launch: LaunchSettings) -> Iterator[Problem]:
 
 
 def _untaken_options(study: Study, runs: list[RunSettings]) -> Iterator[Problem]:
-    """An option that no strategy of the study takes was meant for another one."""
+    """Options that no strategy of the study takes."""
     strategies = tuple(dict.fromkeys(run.strategy for run in runs))
     if not all(catalog.known("strategy", strategy) for strategy in strategies):
         return
@@ -71,7 +71,7 @@ def _untaken_options(study: Study, runs: list[RunSettings]) -> Iterator[Problem]
 
 
 def _untaken_sites(study: Study, runs: list[RunSettings]) -> Iterator[Problem]:
-    """A factor of `[launch]` that no launcher of the study looks at was meant for another one."""
+    """Factors of `[launch]` that no launcher of the study uses."""
     looked_at = {key for run in runs for key in site_keys(run)}
     launchers = tuple(dict.fromkeys(run.launcher for run in runs))
     for path, values in study.vary.items():
@@ -84,9 +84,9 @@ def _untaken_sites(study: Study, runs: list[RunSettings]) -> Iterator[Problem]:
 
 
 def _hosts(launch: LaunchSettings, runs: list[RunSettings], *, fits: str) -> Iterator[Problem]:
-    """What ranks on several hosts need: a launcher that can, an interface, and for some the names of the hosts.
+    """Requirements of several hosts: a launcher with that capability, an interface, for some the names of the hosts.
 
-    What the machines at hand do not hold is left out later where `fits` says so, and refused otherwise.
+    With `fits`, points that need more hosts are not a mistake: they are not run.
     """
     spread = [run for run in runs if run.hosts > 1]
     if fits:

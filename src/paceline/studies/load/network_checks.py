@@ -1,4 +1,4 @@
-"""What is wrong with the options of a pretrained network in `[model]`: found before torch is imported."""
+"""Checks of the options of a pretrained network in `[model]`, without importing torch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_IMAGE_SIZE = 2048
 
 
 def problems(study: Study, base: Path) -> Iterator[Problem]:
-    """Options of a pretrained network that cannot be, and settings that do not go with it; nothing for other models."""
+    """Mistakes in the settings of a pretrained network; none for other models."""
     model, options = study.model, study.model.options
     entry = catalog.model(model.name)
     if not entry.pretrained:
@@ -62,7 +62,7 @@ def _wrong(key: str, value: object, text: str) -> Problem:
 
 
 def _whole(value: object, least: int, most: int | None = None) -> bool:
-    """Whether a value is a whole number within its limits; true and false are none."""
+    """Whether a value is an integer within its limits, and not a bool."""
     if isinstance(value, bool) or not isinstance(value, int):
         return False
     return value >= least and (most is None or value <= most)

@@ -1,6 +1,6 @@
-"""What cannot be right about a second phase, cached features and synchronised batch-norm.
+"""Checks of the second phase, cached features and synchronised batch-norm.
 
-Whether a model can be frozen, and has batch-norm at all, is asked of the model itself, before the first run: see
+Whether a model can be frozen and has batch-norm is checked with the model before the first run: see
 `training/phases.py`.
 """
 
@@ -24,7 +24,7 @@ _CHOICES = {
 
 
 def problems(study: Study) -> Iterator[Problem]:
-    """Everything that is wrong with one combination of a study's factors."""
+    """All mistakes in one combination of a study's factors."""
     yield from _values(study.finetune)
     yield from optimizer_problems("finetune", study.finetune, study.finetune.optimizer or study.train.optimizer)
     if study.finetune.schedule == "step" and study.train.step_epochs is None:
@@ -59,7 +59,7 @@ def problems(study: Study) -> Iterator[Problem]:
 
 
 def unused(study: Study) -> Iterator[Problem]:
-    """What says how to fine-tune where nothing is fine-tuned."""
+    """Settings of [finetune] without a second phase."""
     if study.finetune.epochs or "finetune.epochs" in study.vary:
         return
     usual = asdict(FinetuneSettings())

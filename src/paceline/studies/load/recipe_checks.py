@@ -1,7 +1,7 @@
-"""What cannot be right in the settings that decide how a run learns: rates, schedules, optimizers, averages.
+"""Checks of the settings for learning: rates, schedules, optimizers, averages, gradient noise, target.
 
-A setting that would do nothing is refused, too: whoever gave it expects that it does something. Where what it belongs
-to is varied, it does at some points.
+A setting without effect is refused, too, unless the setting that it depends on
+is varied.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _USUAL = TrainSettings()
 
 
 def problems(study: Study, ranks: tuple[int, ...], vary: Mapping[str, Collection[object]]) -> Iterator[Problem]:
-    """Everything that is wrong with one combination of a study's factors, which are those of `vary`."""
+    """All mistakes in one combination of a study's factors, which are those of `vary`."""
     train = study.train
     for key, allowed in _CHOICES.items():
         if getattr(train, key) not in allowed:
@@ -49,7 +49,7 @@ def problems(study: Study, ranks: tuple[int, ...], vary: Mapping[str, Collection
 
 
 def varied_problems(train: TrainSettings, vary: Iterable[str]) -> Iterator[Problem]:
-    """What is wrong with the factors of a study as a whole."""
+    """Mistakes in the factors of a study."""
     if train.epochs_rule == "divide-by-ranks" and "train.epochs" in vary:
         text = "the number of epochs follows from the ranks, so it cannot be varied. Give one train.epochs."
         yield _problem(train, "epochs_rule", text, "epochs")
@@ -89,7 +89,7 @@ def _unstepped(train: TrainSettings) -> Iterator[Problem]:
 
 
 def _rate(train: TrainSettings, epochs: int | None) -> Iterator[Problem]:
-    """What holds between a rule, its warm-up and the schedule."""
+    """Mistakes in combinations of rule, warm-up and schedule."""
     if train.warmup_epochs > 0 and train.lr_rule == "adascale":
         text = (
             'train.lr_rule = "adascale" raises the rate by what it measures, without a warm-up. Leave one of them out.'
@@ -106,7 +106,7 @@ def _rate(train: TrainSettings, epochs: int | None) -> Iterator[Problem]:
 
 
 def optimizer_problems(section: str, settings: TrainSettings | FinetuneSettings, optimizer: str) -> Iterator[Problem]:
-    """What is wrong with the numbers of a section that only some optimizers take, for the one that it has."""
+    """Mistakes in the settings of a section that only some optimizers take."""
     for key in ("epsilon", "rho"):
         path, value = f"{section}.{key}", getattr(settings, key)
         if value is None:
@@ -122,7 +122,7 @@ def optimizer_problems(section: str, settings: TrainSettings | FinetuneSettings,
 
 
 def _servers(train: TrainSettings, strategy: str) -> Iterator[Problem]:
-    """What a strategy cannot do, by what it has where."""
+    """Settings that a strategy cannot support."""
     entry = catalog.strategy(strategy)
     if entry.has_servers:
         if catalog.optimizer(train.optimizer).by_layer:
@@ -180,7 +180,7 @@ def noise_problems(study: Study, ranks: tuple[int, ...]) -> Iterator[Problem]:
 
 
 def _visible(study: Study, key: str, given: str, most: int) -> Iterator[Problem]:
-    """Whether a rank sees its own gradient and the mean one."""
+    """Mistakes if a rank does not have both its own gradient and the mean gradient."""
     strategy = study.run.strategy
     if most > 1 and catalog.known("strategy", strategy) and not catalog.strategy(strategy).shows_noise:
         showing = [name for name, entry in catalog.entries("strategy") if entry.shows_noise]
@@ -217,7 +217,7 @@ def _adascale(study: Study, ranks: tuple[int, ...]) -> Iterator[Problem]:
 
 
 def target_problems(study: Study) -> Iterator[Problem]:
-    """A target that is no accuracy, or one that nothing would be held against."""
+    """A target that is not an accuracy, or one without a validation set."""
     target, dataset = study.train.target_accuracy, study.data.dataset
     if target is None:
         return
@@ -229,5 +229,5 @@ def target_problems(study: Study) -> Iterator[Problem]:
 
 
 def _as_arrays(dataset: str) -> bool:
-    """Whether a data set of the catalog comes as arrays, without a validation set; image folders may bring one."""
+    """Whether a data set of the catalog has no validation set: arrays have none, image folders may."""
     return catalog.known("dataset", dataset) and not catalog.dataset(dataset).image_folder
