@@ -90,7 +90,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meeting:
+class Rendezvous:
     """`ranks/meeting.json`: the rendezvous address of rank 0, if no launcher provides one."""
 
     SCHEMA = "paceline.meeting/1"

@@ -241,7 +241,7 @@ _FIRST: dict[type, tuple[str, ...]] = {
 }
 
 
-def said(settings: DataSettings | AugmentSettings | TrainSettings | FinetuneSettings) -> dict[str, object]:
+def shown_settings(settings: DataSettings | AugmentSettings | TrainSettings | FinetuneSettings) -> dict[str, object]:
     """The settings of a section that differ from their defaults, and its main settings."""
     usual, always = asdict(type(settings)()), _FIRST.get(type(settings), ())
     return {key: value for key, value in asdict(settings).items() if key in always or value != usual[key]}

@@ -26,7 +26,7 @@ from paceline.records.settings import (
     RunSettings,
     ScriptSettings,
     TrainSettings,
-    said,
+    shown_settings,
 )
 from paceline.units import counted
 
@@ -170,9 +170,9 @@ class Point(_Named):
             if not settings[name]:
                 del settings[name]
         del settings["chosen"]
-        settings |= {"data": said(data), "train": said(self.train)}
+        settings |= {"data": shown_settings(data), "train": shown_settings(self.train)}
         for name in ("augment", "finetune"):
-            settings[name] = said(getattr(self, name))
+            settings[name] = shown_settings(getattr(self, name))
             if not settings[name]:
                 del settings[name]
         settings["train"].pop("target_accuracy", None)  # used by the analysis alone

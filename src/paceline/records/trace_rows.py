@@ -35,14 +35,14 @@ def without(trace: RankTrace, rows: np.ndarray) -> RankTrace:
     """The trace without the rows of a mask."""
     if not rows.any():
         return trace
-    kept = ~rows
+    others = ~rows
     columns: dict[str, Any] = {}
     for field in fields(RankTrace):
         value = getattr(trace, field.name)
         if isinstance(value, Words):
-            columns[field.name] = Words(value.codes[kept], value.words)
+            columns[field.name] = Words(value.codes[others], value.words)
         elif isinstance(value, np.ndarray):
-            columns[field.name] = value[kept]
+            columns[field.name] = value[others]
     return replace(trace, **columns)
 
 
@@ -53,6 +53,6 @@ def repeated(trace: RankTrace) -> np.ndarray:
     order = np.lexsort((trace.end_ns[messages], sequence, group, trace.start_ns[messages]))
     keys = np.stack((trace.start_ns[messages], sequence, group, trace.peer[messages]))[:, order]
     again = np.append(np.all(keys[:, :-1] == keys[:, 1:], axis=0), False)[: len(order)]
-    told = np.zeros(len(trace), dtype=bool)
-    told[messages[order[again]]] = True
-    return told & (trace.end_ns < 0)
+    repeated_rows = np.zeros(len(trace), dtype=bool)
+    repeated_rows[messages[order[again]]] = True
+    return repeated_rows & (trace.end_ns < 0)

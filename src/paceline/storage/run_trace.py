@@ -49,16 +49,16 @@ def read_run(folder: RunFolder) -> RunTrace:
     traces = _traces(folder, files, clocks, problems)
     there = {trace.rank for trace in traces}
     scripts = [_read(folder.rank_script(rank), ScriptOutcome, problems) for rank in sorted(there)]
-    said = {script.rank: script for script in scripts if script is not None}
-    ranks = _num_ranks(there, manifest, said.values(), problems)
+    outcomes = {script.rank: script for script in scripts if script is not None}
+    ranks = _num_ranks(there, manifest, outcomes.values(), problems)
     missing = [rank for rank in range(ranks) if rank not in there]
     if missing:
         problems.append(f"There are no spans of rank {_some(missing)}.")
     reports = [_read(folder.rank_report(rank), RankReport, problems) for rank in range(ranks)]
-    hosts = _hosts(folder, reports, said)
+    hosts = _hosts(folder, reports, outcomes)
     if len(there) > 1 and not there <= clocks.keys() and len(set(hosts)) != 1:
         problems.append("The clocks of the ranks were not compared: they are taken to be one.")
-    device = result.device if result else next((script.device for script in said.values()), "cpu")
+    device = result.device if result else next((script.device for script in outcomes.values()), "cpu")
     if device != "cpu":
         problems.append("The ranks ran on a GPU: spans show when the host queued its work, not when it was done.")
     window = _window(traces, manifest, result)
@@ -71,7 +71,7 @@ def read_run(folder: RunFolder) -> RunTrace:
         hosts=hosts,
         clock_error_ns=_error_ns(reports, clocks, there),
         device=device,
-        problems=(*problems, *dict.fromkeys(note for script in said.values() for note in script.notes)),
+        problems=(*problems, *dict.fromkeys(note for script in outcomes.values() for note in script.notes)),
     )
 
 
@@ -94,17 +94,17 @@ def _hosts(
     """The host of every rank, from its report or from the file of its wrapper; empty if one is unknown."""
     hosts: list[str] = []
     for rank, report in enumerate(reports):
-        said = report or scripts.get(rank) or _read(folder.rank_start(rank), RankStart, [])
-        if said is None:
+        source = report or scripts.get(rank) or _read(folder.rank_start(rank), RankStart, [])
+        if source is None:
             return ()
-        hosts.append(said.host)
+        hosts.append(source.host)
     return tuple(hosts)
 
 
 def _clocks(folder: RunFolder, machine: Machine | None, problems: list[str]) -> dict[int, tuple[Clock, ...]]:
     """Clock offsets of every rank: against the launcher's clock, or against rank 0's in a killed run."""
-    roll = None if machine else _read(folder.roll_call, PreflightCheck, problems)
-    compared = (*machine.clocks, *machine.clocks_at_end) if machine else roll.clocks if roll else ()
+    check = None if machine else _read(folder.roll_call, PreflightCheck, problems)
+    compared = (*machine.clocks, *machine.clocks_at_end) if machine else check.clocks if check else ()
     clocks: dict[int, tuple[Clock, ...]] = {}
     for clock in compared:
         if max(abs(clock.offset_ns), abs(clock.at_ns), clock.error_ns or 0) < _NEVER:

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from paceline.errors import StorageError
-from paceline.storage.streams import check_schema, sound
+from paceline.storage.streams import check_schema, validated
 
 LOOK_BYTES = 4 << 20
 """Bytes of a file per read: about ten minutes of a rank."""
@@ -80,7 +80,7 @@ class StreamTail:
             return []
         try:
             stream = self._stream = self._stream or self._opened()
-            return list(sound((stream.read_next_batch() for _ in range(number)), self._path))
+            return list(validated((stream.read_next_batch() for _ in range(number)), self._path))
         except (pa.ArrowException, OSError, StopIteration, RuntimeError, UnicodeDecodeError) as error:
             raise StorageError(f"{self._path} is damaged: {error}.") from error
 

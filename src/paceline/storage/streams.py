@@ -2,7 +2,7 @@
 
 Each write is one record batch, so a truncated file is readable up to the last complete one. A kill truncates files;
 failing disks and copies flip bits. pyarrow follows a corrupt dictionary index or text offset to any address in memory,
-so every batch has to pass `sound` before its values are used.
+so every batch has to pass `validated` before its values are used.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def read_table(path: Path, schema: pa.Schema, *, what: str) -> tuple[pa.Table, b
             with pa.ipc.open_stream(source) as stream:
                 check_schema(path, stream.schema, schema)
                 try:
-                    batches.extend(sound(stream, path))
+                    batches.extend(validated(stream, path))
                 except (pa.ArrowException, OSError):
                     truncated = True
                 return pa.Table.from_batches(batches, stream.schema), truncated
@@ -84,7 +84,7 @@ def check_schema(path: Path, found: pa.Schema, written: pa.Schema) -> None:
         raise StorageError(f"{path} is damaged: the name of a column is not text.") from error
 
 
-def sound(batches: Iterable[pa.RecordBatch], path: Path) -> Iterator[pa.RecordBatch]:
+def validated(batches: Iterable[pa.RecordBatch], path: Path) -> Iterator[pa.RecordBatch]:
     """The batches of a stream, each validated; ArrowInvalid at the first invalid one, StorageError if none is valid."""
     for number, batch in enumerate(batches):
         try:

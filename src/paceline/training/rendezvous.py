@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from paceline.errors import RunError
 from paceline.identity import Identity, interface_address
-from paceline.records.run import Manifest, Meeting
+from paceline.records.run import Manifest, Rendezvous
 from paceline.storage.codec import read_record, write_record
 from paceline.storage.folder import RunFolder
 
@@ -57,7 +57,7 @@ def _announced(folder: RunFolder, manifest: Manifest) -> Place:
     address = "127.0.0.1" if point.hosts == 1 else interface_address(manifest.launch.interface)
     listening = socket.create_server((address, 0), backlog=max(128, point.processes))
     port = listening.getsockname()[1]
-    write_record(folder.meeting, Meeting(address=address, port=port, launched_at_ns=manifest.launched_at_ns))
+    write_record(folder.meeting, Rendezvous(address=address, port=port, launched_at_ns=manifest.launched_at_ns))
     return Place(address=address, port=port, listening_fd=listening.detach())
 
 
@@ -66,7 +66,7 @@ def _found(folder: RunFolder, manifest: Manifest, patience_s: float, sleep: Call
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         if folder.meeting.exists():
-            said = read_record(folder.meeting, Meeting)
+            said = read_record(folder.meeting, Rendezvous)
             if said.launched_at_ns == manifest.launched_at_ns:
                 return Place(address=said.address, port=said.port, listening_fd=None)
         sleep(_LOOK_S)

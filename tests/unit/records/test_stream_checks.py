@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from paceline.errors import StorageError
-from paceline.storage.streams import check_schema, is_ended, sound
+from paceline.storage.streams import check_schema, is_ended, validated
 
 WORDS = pa.dictionary(pa.int8(), pa.string())
 SCHEMA = pa.schema([pa.field("at", pa.int64()), pa.field("word", WORDS), pa.field("peer", pa.int32())])
@@ -26,8 +26,8 @@ WHOLE = batch_of(words([0, 1, 0], pa.array(["a", "b"])))
 def refused(damaged: pa.RecordBatch) -> None:
     """Alone it is an error; after a whole one, the stream breaks off."""
     with pytest.raises(StorageError):
-        list(sound([damaged], Path("x")))
-    stream = sound([WHOLE, damaged], Path("x"))
+        list(validated([damaged], Path("x")))
+    stream = validated([WHOLE, damaged], Path("x"))
     assert next(stream) is WHOLE
     with pytest.raises(pa.ArrowInvalid):
         next(stream)
@@ -35,7 +35,7 @@ def refused(damaged: pa.RecordBatch) -> None:
 
 def test_whole_batches_pass() -> None:
     batches = [WHOLE, batch_of(pa.array(["a", None, "b"]).dictionary_encode())]
-    assert list(sound(batches, Path("x"))) == batches
+    assert list(validated(batches, Path("x"))) == batches
 
 
 @pytest.mark.parametrize("indices", [[0, 2], [-1, 0], [100]])

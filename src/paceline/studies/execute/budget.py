@@ -23,7 +23,7 @@ from paceline.records.study import Point
 from paceline.storage.codec import optional_record, write_atomically
 from paceline.storage.folder import RunFolder, StudyFolder, instant_s, modified_at_s
 from paceline.studies.folder.bookkeeping import failure_of
-from paceline.studies.folder.estimates import S_PER_H, Estimates, paid
+from paceline.studies.folder.estimates import S_PER_H, Estimates, counted_processes
 from paceline.units import number_text
 
 _COLUMNS = ("launched_at", "attempt", "ranks", "wall_s")
@@ -69,7 +69,7 @@ class Budget:
     def spend(self, folder: RunFolder, manifest: Manifest, wall_s: float) -> None:
         """Add the time of an attempt, finished or not."""
         if self._limit_h is not None:
-            self._rank_s[folder.path, manifest.launched_at] = paid(manifest.point) * wall_s
+            self._rank_s[folder.path, manifest.launched_at] = counted_processes(manifest.point) * wall_s
 
     def refusal(self, point: Point) -> str | None:
         """Why a run of this point exceeds the budget; None if it does not."""
@@ -99,7 +99,7 @@ def attempts(folder: RunFolder) -> tuple[Attempt, ...]:
     return earlier if last is None or last.launched_at in known else (*earlier, last)
 
 
-def keep_attempts(folder: RunFolder) -> None:
+def record_attempts(folder: RunFolder) -> None:
     """Write `attempts.csv` of a run, before the next attempt overwrites the files of the last one."""
     known = attempts(folder)
     if not known:
@@ -136,7 +136,7 @@ def _last(folder: RunFolder) -> Attempt | None:
     return Attempt(
         launched_at=manifest.launched_at,
         attempt=manifest.attempt,
-        ranks=paid(manifest.point),
+        ranks=counted_processes(manifest.point),
         wall_s=_wall_s(folder, manifest),
     )
 

@@ -182,7 +182,7 @@ def refused(folder: RunFolder) -> RunError | None:
     )
 
 
-def crowded(check: PreflightCheck | None) -> bool:
+def shares_cores(check: PreflightCheck | None) -> bool:
     """Whether the preflight check found threads that share cores: such runs are excluded from fits."""
     return _complains(check, "more-threads-than-cores", "threads-beyond-affinity", "ranks-share-cores")
 

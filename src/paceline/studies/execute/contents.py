@@ -44,7 +44,7 @@ class Contents:
 
     def prepared(self, settings: DataSettings) -> Prepared | None:
         """The data set of a point."""
-        return self.data.get(as_decoded(settings))
+        return self.data.get(decoding_settings(settings))
 
     def dataset(self, settings: DataSettings) -> Dataset | None:
         found = self.prepared(settings)
@@ -80,7 +80,7 @@ class Contents:
         return len(store.split(dataset, settings).train) if dataset else None
 
 
-def as_decoded(settings: DataSettings) -> DataSettings:
+def decoding_settings(settings: DataSettings) -> DataSettings:
     """The settings of `[data]` that affect decoding, with the others at their defaults."""
     usual = DataSettings()
     taken = ("train_samples", "test_samples", "validation", "read")
@@ -89,10 +89,10 @@ def as_decoded(settings: DataSettings) -> DataSettings:
 
 def other_data(study: Study) -> Iterator[DataSettings]:
     """The settings of each further data set that a study varies."""
-    seen = {as_decoded(study.data)}
+    seen = {decoding_settings(study.data)}
     for variant in variants(study):
-        if as_decoded(variant.data) not in seen:
-            seen.add(as_decoded(variant.data))
+        if decoding_settings(variant.data) not in seen:
+            seen.add(decoding_settings(variant.data))
             yield variant.data
 
 
@@ -101,14 +101,14 @@ def cached_contents(study: Study, cache: Path | None) -> Contents:
     if study.script is not None:
         return Contents(study=study)
     wanted = (study.data, *other_data(study))
-    return Contents(study=study, data={as_decoded(settings): _cached(settings, cache) for settings in wanted})
+    return Contents(study=study, data={decoding_settings(settings): _cached(settings, cache) for settings in wanted})
 
 
 def fetched_contents(study: Study, first: Prepared, *, fetch: Callable[[DataSettings], Prepared]) -> Contents:
     """The contents with every further data set downloaded; DataError if one is too small."""
-    data: dict[DataSettings, Prepared | None] = {as_decoded(study.data): first}
+    data: dict[DataSettings, Prepared | None] = {decoding_settings(study.data): first}
     for settings in other_data(study):
-        data[as_decoded(settings)] = fetch(settings)
+        data[decoding_settings(settings)] = fetch(settings)
     contents = Contents(study=study, data=data)
     for settings in dict.fromkeys(variant.data for variant in variants(study)):
         contents.num_train(settings)

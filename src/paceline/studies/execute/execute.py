@@ -21,8 +21,8 @@ from paceline.published.folder_copy import write_copy
 from paceline.records.run import Manifest, RunResult
 from paceline.records.study import Run
 from paceline.storage.codec import write_record
-from paceline.studies.execute.budget import Budget, check_budget, keep_attempts
-from paceline.studies.execute.compose import crowded, emulated, queue_s, refused, run_result
+from paceline.studies.execute.budget import Budget, check_budget, record_attempts
+from paceline.studies.execute.compose import emulated, queue_s, refused, run_result, shares_cores
 from paceline.studies.execute.events import (
     Event,
     Note,
@@ -86,10 +86,10 @@ def execute(
     built = check_job(job, missing, preflight=preflight, timed=timed)
     if fresh:
         end_jobs(job.folder)
-    if fresh and (moved := bookkeeping.set_aside(folder)) is not None:
+    if fresh and (moved := bookkeeping.move_study_aside(folder)) is not None:
         events(Note(text=f"The old study was moved to {moved}."))
     with StudyLock(job.folder.lock, say=lambda text: events(Note(text=text))) as lock:
-        bookkeeping.sweep(folder)
+        bookkeeping.remove_temporary_files(folder)
         bookkeeping.write_study(job.folder, job.study, job.points, job.not_run)
         write_copy(job.folder, job.study.published, overridden(job.study))
         return _Runner(job, lock, budget_h, built).execution()
@@ -131,19 +131,19 @@ class _Runner:
         self._announce()
         for index, run in enumerate(job.runs, start=1):
             pending = job.launcher(run.point).pending(job.run_folder(run))
-            settled = bookkeeping.settle(job.run_folder(run), run, going_on=pending is not None)
-            if settled.note is not None:
-                job.events(Note(text=settled.note))
-            if settled.finished is not None:
+            state = bookkeeping.run_state(job.run_folder(run), run, going_on=pending is not None)
+            if state.note is not None:
+                job.events(Note(text=state.note))
+            if state.finished is not None:
                 skipped += 1
-                job.events(RunSkipped(run=run, index=index, total=len(job.runs), result=settled.finished.result))
+                job.events(RunSkipped(run=run, index=index, total=len(job.runs), result=state.finished.result))
             elif run.point.point_id in self._failures:
                 job.events(RunSkipped(run=run, index=index, total=len(job.runs), result=None))
             elif (stopped := self._refusal(run)) is not None:
                 job.events(StudyStopped(run=run, index=index, total=len(job.runs), reason=stopped))
                 break
             else:
-                ran += self._try(run, index, settled.attempt, pending)
+                ran += self._try(run, index, state.attempt, pending)
         return Execution(
             folder=job.folder.path,
             failures=self._failures,
@@ -214,7 +214,7 @@ class _Runner:
         self._lock.check()
         self._pace.start()
         if manifest is None:
-            keep_attempts(folder)
+            record_attempts(folder)
             manifest = job.manifest(run, placement, attempt)
             write_record(folder.manifest, manifest)
         try:
@@ -228,18 +228,18 @@ class _Runner:
             raise refused(folder) or error from None
         finally:
             self._budget.spend(folder, manifest, self._pace.elapsed_s)
-        roll = machine.preflight_record(folder)
+        check = machine.preflight_record(folder)
         result = run_result(
             manifest,
             outcome,
-            oversubscribed=placement.oversubscribed or crowded(roll),
-            emulated=emulated(roll),
+            oversubscribed=placement.oversubscribed or shares_cores(check),
+            emulated=emulated(check),
             queue_s=queue_s(folder, manifest),
             classes=job.classes(run.point),
         )
         self._budget.spend(folder, manifest, result.wall_s)
         self._lock.check()
-        write_record(folder.machine, machine.machine(outcome.reports, roll))
+        write_record(folder.machine, machine.machine(outcome.reports, check))
         write_record(folder.result, result)
         bookkeeping.remove_failure(folder)
         return result

@@ -26,7 +26,7 @@ MOST_PER_CORE = 2
 """Threads per core at most."""
 
 
-def held(
+def fitting_points(
     study: Study, points: Sequence[Point], launcher: Callable[[Point], Launcher], *, cores: int | None = None
 ) -> tuple[tuple[Point, ...], tuple[NotRun, ...]]:
     """The points that are run, and those that are not.
@@ -36,7 +36,7 @@ def held(
     if study.fits != MACHINE:
         return tuple(points), ()
     usable = _cores() if cores is None else cores
-    reasons = [beyond(study, point, usable) or _refusal(launcher(point), point) for point in points]
+    reasons = [misfit_reason(study, point, usable) or _refusal(launcher(point), point) for point in points]
     kept = tuple(point for point, reason in zip(points, reasons, strict=True) if not reason)
     return kept, tuple(not_run(study, p, reason) for p, reason in zip(points, reasons, strict=True) if reason)
 
@@ -51,7 +51,7 @@ def not_run(study: Study, point: Point, reason: str) -> NotRun:
     return NotRun(label=point_label(point, study.vary), settings={"run.ranks": point.ranks, **factors}, reason=reason)
 
 
-def beyond(study: Study, point: Point, cores: int) -> str:
+def misfit_reason(study: Study, point: Point, cores: int) -> str:
     """Why a point does not fit on this machine or on the configured hosts; empty if it fits."""
     launch, entry = launch_of(study, point), catalog.launcher(point.launcher)
     if point.hosts > 1 and not entry.several_hosts:

@@ -19,9 +19,9 @@ from paceline.records.study import Point, Run, Study
 from paceline.storage.codec import optional_record
 from paceline.storage.folder import RunFolder, StudyFolder
 from paceline.studies.execute.compose import new_manifest
-from paceline.studies.execute.contents import Contents, as_decoded, fetched_contents
+from paceline.studies.execute.contents import Contents, decoding_settings, fetched_contents
 from paceline.studies.execute.events import DataReady, Event, Note
-from paceline.studies.execute.fits import held
+from paceline.studies.execute.fits import fitting_points
 from paceline.studies.execute.preflight import Built, check_model
 from paceline.studies.expand.expand import expand, launch_of, schedule, variants
 from paceline.studies.load.files import with_absolute_paths
@@ -98,7 +98,7 @@ def make_job(
         study = contents.study
     points = all_points(contents)
     launchers = Launchers(study, launcher)
-    points, not_run = held(study, points, launchers.of)
+    points, not_run = fitting_points(study, points, launchers.of)
     if not points:
         raise RequestError(
             f"No point of the study {study.name!r} can be run here: {not_run[0].reason}",
@@ -184,7 +184,7 @@ def representatives(runs: Iterable[Run]) -> tuple[Run, ...]:
 
 def model_key(point: Point) -> str:
     """A key that is equal for points with identical models: same options, images and classes."""
-    return json.dumps([asdict(as_decoded(point.data)), asdict(point.model)], sort_keys=True, default=str)
+    return json.dumps([asdict(decoding_settings(point.data)), asdict(point.model)], sort_keys=True, default=str)
 
 
 def _with_data(study: Study, base: Path, events: Callable[[Event], None], cache: Path | None) -> Contents:
@@ -202,7 +202,7 @@ def _with_data(study: Study, base: Path, events: Callable[[Event], None], cache:
         return fetched_contents(study, fetched(study.data), fetch=fetched)
     prepared = store.prepare(study.data, base=base, cache=cache, say=say)
     for settings in dict.fromkeys(variant.data for variant in variants(study)):
-        if as_decoded(settings) == as_decoded(study.data):
+        if decoding_settings(settings) == decoding_settings(study.data):
             store.split(prepared.dataset, settings)  # before further data sets are downloaded, which may take long
     events(DataReady(prepared=prepared))
     return fetched_contents(study, prepared, fetch=fetched)

@@ -19,7 +19,7 @@ from paceline.records.lr_range import LrAdvice
 from paceline.records.settings import TrainSettings
 from paceline.records.study import Point, Study
 from paceline.studies.expand.expand import rank_numbers, variants
-from paceline.studies.expand.recipe import resolved, said_in
+from paceline.studies.expand.recipe import explicit_settings, resolved
 from paceline.studies.folder.collect import collect
 from paceline.studies.load.load import LoadedStudy
 
@@ -102,7 +102,9 @@ def _settled(study: Study, variant: Study, ranks: int) -> TrainSettings:
     train = variant.train
     batch_global = train.batch_global if train.batch_global is not None else (train.batch_per_rank or 1) * ranks
     servers = catalog.strategy(variant.run.strategy).has_servers
-    return resolved(train, batch_global=batch_global, ranks=ranks, servers=servers, said=said_in(study))[0]
+    return resolved(train, batch_global=batch_global, ranks=ranks, servers=servers, explicit=explicit_settings(study))[
+        0
+    ]
 
 
 def _check(study: Study, first: float, last: float, steps: int, repeats: int) -> None:

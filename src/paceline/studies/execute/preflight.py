@@ -52,11 +52,11 @@ def check_model(
         paths = [Path(folder) / f"{number}.json" for number in range(len(manifests))]
         for path, manifest in zip(paths, manifests, strict=True):
             write_record(path, manifest)
-        told = [*(["--timed"] if timed else []), *map(str, paths)]
+        arguments = [*(["--timed"] if timed else []), *map(str, paths)]
         fetching = any(catalog.model(m.point.model.name).pretrained for m in manifests)
         patience_s = FETCHING_TIMEOUT_S if fetching else TIMEOUT_S
         patience_s += MORE_MODELS_S * (len(manifests) - 1)
-        answer = _answer((*command, *told), manifests[-1], patience_s if timeout_s is None else timeout_s)
+        answer = _answer((*command, *arguments), manifests[-1], patience_s if timeout_s is None else timeout_s)
     if answer.get("ok") is not True:
         raise ModelError(
             str(answer.get("error") or "The model was refused without a reason."),

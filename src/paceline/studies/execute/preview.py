@@ -23,7 +23,7 @@ from paceline.records.study import Point, Study, factor_value, point_label
 from paceline.storage.folder import StudyFolder
 from paceline.studies.execute.compose import new_manifest
 from paceline.studies.execute.contents import Contents, cached_contents
-from paceline.studies.execute.fits import held
+from paceline.studies.execute.fits import fitting_points
 from paceline.studies.execute.job import Launchers, all_points, model_key, representatives
 from paceline.studies.execute.preflight import Built, check_model
 from paceline.studies.expand.expand import schedule
@@ -99,7 +99,7 @@ def preview(
     study = with_absolute_paths(loaded.study, loaded.base)
     contents = cached_contents(study, cache)
     data, launchers = contents.first, Launchers(study, launcher)
-    points, not_run = held(study, all_points(contents), launchers.of)
+    points, not_run = fitting_points(study, all_points(contents), launchers.of)
     finished = [_finished(point, study.run.repeats, folder) if contents.known else None for point in points]
     unfinished = [
         point for point, done in zip(points, finished, strict=True) if done is None or len(done) < study.run.repeats

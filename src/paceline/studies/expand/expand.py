@@ -24,7 +24,7 @@ from dataclasses import replace
 from paceline import catalog
 from paceline.records.settings import DataSettings, LaunchSettings, ModelSettings, RunSettings
 from paceline.records.study import Point, Run, Study
-from paceline.studies.expand.recipe import followed, said_in
+from paceline.studies.expand.recipe import explicit_settings, with_recipe
 
 GRID, ONE_AT_A_TIME = "grid", "one-at-a-time"
 DESIGNS = (GRID, ONE_AT_A_TIME)
@@ -44,13 +44,13 @@ def expand(
     other point, and a single rank is run with the first of several strategies.
     """
     points: dict[str, Point] = {}
-    said = said_in(study)
+    explicit = explicit_settings(study)
     for variant in variants(study):
         for ranks in rank_numbers(variant.run):
             data = data_digest if isinstance(data_digest, str) else data_digest(variant.data)
             model = model_digest if isinstance(model_digest, str) else model_digest(variant.model)
             point = replace(_point(variant, ranks, data, model), script_digest=script_digest)
-            point = followed(point, said)
+            point = with_recipe(point, explicit)
             points.setdefault(_computation(point), point)
     return tuple(points.values())
 

@@ -45,27 +45,31 @@ MAY_CHOOSE = tuple(f"train.{key}" for key in ("optimizer", "lr_rule", "warmup_ep
 """Settings that a recipe chooses and whose default may be explicit or not."""
 
 
-def said_in(study: Study) -> frozenset[str]:
+def explicit_settings(study: Study) -> frozenset[str]:
     """Explicit settings of a study, varied or set to their default: no recipe changes them."""
     return frozenset((*study.vary, *study.given))
 
 
-def followed(point: Point, said: Collection[str] = ()) -> Point:
-    """The point with the choices of its recipe and of its rule for epochs; settings in `said` are unchanged."""
+def with_recipe(point: Point, explicit: Collection[str] = ()) -> Point:
+    """The point with the choices of its recipe and of its rule for epochs; settings in `explicit` are unchanged."""
     if point.script is not None:
         return point
     train, choices = resolved(
-        point.train, batch_global=point.batch_global, ranks=point.data_size, servers=point.servers > 0, said=said
+        point.train,
+        batch_global=point.batch_global,
+        ranks=point.data_size,
+        servers=point.servers > 0,
+        explicit=explicit,
     )
     finetune, others = _second_phase(point.finetune, train)
     return replace(point, train=train, finetune=finetune, chosen=(*choices, *others))
 
 
 def resolved(
-    train: TrainSettings, *, batch_global: int, ranks: int, servers: bool = False, said: Collection[str] = ()
+    train: TrainSettings, *, batch_global: int, ranks: int, servers: bool = False, explicit: Collection[str] = ()
 ) -> tuple[TrainSettings, tuple[Choice, ...]]:
-    """The settings that are run, and the choices among them; settings in `said` are unchanged."""
-    chosen = _Choices(train, said)
+    """The settings that are run, and the choices among them; settings in `explicit` are unchanged."""
+    chosen = _Choices(train, explicit)
     if train.epochs_rule == "divide-by-ranks" and train.epochs is not None:
         epochs = math.ceil(train.epochs / ranks)
         chosen.take("epochs", epochs, "epochs-divided-by-ranks", epochs=train.epochs, ranks=ranks)
@@ -81,9 +85,9 @@ def resolved(
 class _Choices:
     """Settings, and the choices so far."""
 
-    def __init__(self, train: TrainSettings, said: Collection[str]) -> None:
+    def __init__(self, train: TrainSettings, explicit: Collection[str]) -> None:
         self.train = train
-        self._said = said
+        self._explicit = explicit
         self.choices: list[Choice] = []
 
     def take(self, key: str, value: str | float | int, reason: str, **facts: str | float | int) -> None:
@@ -91,25 +95,25 @@ class _Choices:
             self.train = replace(self.train, **{key: value})
             self.choices.append(Choice(path=f"train.{key}", value=value, reason=reason, facts=facts))
 
-    def unsaid(self, key: str) -> bool:
-        return f"train.{key}" not in self._said and getattr(self.train, key) == getattr(TrainSettings(), key)
+    def is_open(self, key: str) -> bool:
+        return f"train.{key}" not in self._explicit and getattr(self.train, key) == getattr(TrainSettings(), key)
 
 
 def _scale(chosen: _Choices, batch_global: int, ranks: int, *, servers: bool) -> None:
     # Servers store parts of layers, and LAMB needs whole layers.
-    if chosen.unsaid("optimizer") and batch_global > LARGEST_BATCH and not servers:
+    if chosen.is_open("optimizer") and batch_global > LARGEST_BATCH and not servers:
         decay = {"weight_decay": LAMB_WEIGHT_DECAY} if chosen.train.weight_decay is None else {}
         chosen.take("optimizer", "lamb", "large-batch", largest_batch=LARGEST_BATCH, **decay)
-    if chosen.unsaid("lr_rule"):
+    if chosen.is_open("lr_rule"):
         if catalog.optimizer(chosen.train.optimizer).adaptive:
             chosen.take("lr_rule", "sqrt", "noise-falls-with-root-of-batch")
         else:
             chosen.take("lr_rule", "linear", "steps-grow-with-samples")
-    if chosen.unsaid("lr_batch") and chosen.train.batch_per_rank is None and chosen.train.lr_rule != "none":
+    if chosen.is_open("lr_batch") and chosen.train.batch_per_rank is None and chosen.train.lr_rule != "none":
         chosen.take("lr_batch", USUAL_BATCH, "usual-batch", batch=USUAL_BATCH)
-    if chosen.unsaid("schedule"):
+    if chosen.is_open("schedule"):
         chosen.take("schedule", "cosine", "rate-ends-near-zero")
-    if chosen.unsaid("warmup_epochs"):
+    if chosen.is_open("warmup_epochs"):
         _warm_up(chosen, batch_global, ranks)
 
 
@@ -129,15 +133,15 @@ def _highest_lr(train: TrainSettings, batch_global: int, ranks: int) -> Choice:
 
 
 def _as_published(chosen: _Choices, batch_global: int, ranks: int) -> None:
-    if chosen.unsaid("lr_rule"):
+    if chosen.is_open("lr_rule"):
         chosen.take("lr_rule", "linear", "rate-times-ranks", ranks=ranks)
-        if chosen.unsaid("lr_batch") and chosen.train.batch_per_rank is None:
+        if chosen.is_open("lr_batch") and chosen.train.batch_per_rank is None:
             share = batch_global // ranks if batch_global % ranks == 0 else batch_global / ranks
             chosen.take("lr_batch", share, "batch-of-one-rank")
-    if chosen.unsaid("initialiser"):
+    if chosen.is_open("initialiser"):
         chosen.take("initialiser", "keras", "keras-initialiser")
     for key, value in catalog.optimizer(chosen.train.optimizer).keras_defaults.items():
-        if chosen.unsaid(key):
+        if chosen.is_open(key):
             chosen.take(key, value, "keras-default", optimizer=chosen.train.optimizer)
 
 

@@ -104,7 +104,7 @@ def _is_unused(folder: Path) -> bool:
     return all(is_lock_file(path) or path.name.startswith(".study.toml.") for path in folder.iterdir())
 
 
-def set_aside(folder: Path) -> Path | None:
+def move_study_aside(folder: Path) -> Path | None:
     """Move an old study aside and return its new path; None if there is no study."""
     if not is_study(folder):
         return None
@@ -149,7 +149,7 @@ def unfinished(folder: StudyFolder, runs: Sequence[Run]) -> tuple[Run, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class RunState:
     """The state of a run."""
 
     finished: Finished | None
@@ -159,7 +159,7 @@ class Settled:
     """What was found damaged and moved aside."""
 
 
-def settle(folder: RunFolder, run: Run, *, going_on: bool = False) -> Settled:
+def run_state(folder: RunFolder, run: Run, *, going_on: bool = False) -> RunState:
     """The state of a run; its folder is prepared for the next attempt if it is not finished.
 
     If its ranks are still running (`going_on`), that is the next attempt, and the folder is not touched.
@@ -172,13 +172,13 @@ def settle(folder: RunFolder, run: Run, *, going_on: bool = False) -> Settled:
         if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError):
             raise  # the disk does not respond: the files may be valid
         moved = _move_aside(folder.path, "damaged")
-        return Settled(finished=None, attempt=1, note=f"{error.what} It is run again; the old files are in {moved}.")
+        return RunState(finished=None, attempt=1, note=f"{error.what} It is run again; the old files are in {moved}.")
     if done is None and not going_on:
-        sweep(folder.path)
-    return Settled(finished=done, attempt=before if going_on else before + 1, note=None)
+        remove_temporary_files(folder.path)
+    return RunState(finished=done, attempt=before if going_on else before + 1, note=None)
 
 
-def sweep(folder: Path) -> None:
+def remove_temporary_files(folder: Path) -> None:
     """Remove temporary files of a killed process; the caller has to be the only writer."""
     with _in_words(folder / "study.toml"):
         for path in folder.glob(".*.tmp"):

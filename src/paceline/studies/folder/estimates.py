@@ -72,7 +72,7 @@ class Estimates:
     def rank_s(self, point: Point) -> float | None:
         """Rank-seconds that a run of a point takes: servers count, the coordinator does not."""
         wall_s = self.wall_s(point)
-        return None if wall_s is None else wall_s * paid(point)
+        return None if wall_s is None else wall_s * counted_processes(point)
 
     def _wall_s(self, point: Point) -> float | None:
         own = self._seen.get(point.point_id)
@@ -102,6 +102,6 @@ class Estimates:
         return (first + tuned * num_train) / point.data_size
 
 
-def paid(point: Point) -> int:
+def counted_processes(point: Point) -> int:
     """Processes of a point that count: ranks and servers."""
     return point.ranks + point.servers

@@ -33,9 +33,9 @@ from paceline.studies.folder.lock_holder import (
     SILENT_S,
     Holder,
     is_local,
-    left_behind,
+    is_stale,
     read_holder,
-    silence_s,
+    since_heartbeat_s,
     this_process,
 )
 from paceline.units import duration_text
@@ -115,7 +115,7 @@ class StudyLock:
             return True
         last, place = read_holder(self.path), self.path
         chain: list[tuple[Holder, Path]] = []
-        while last is not None and left_behind(last, place, now_s=_server_time(draft)):
+        while last is not None and is_stale(last, place, now_s=_server_time(draft)):
             chain.append((last, place))
             place = self.path.with_name(f"lock.{last.token}")
             if _create(draft, place):
@@ -127,7 +127,7 @@ class StudyLock:
 
     def _succeed(self, draft: Path, claim: Path, chain: list[tuple[Holder, Path]]) -> bool:
         """Replace the stale holders by this process; False if another process was faster."""
-        first, silent = chain[0][0], silence_s(chain[0][1], _server_time(draft))
+        first, silent = chain[0][0], since_heartbeat_s(chain[0][1], _server_time(draft))
         current = read_holder(self.path)
         if current is None or current.token != first.token:
             claim.unlink(missing_ok=True)
@@ -147,7 +147,7 @@ class StudyLock:
             if _OTHER_NAMES.fullmatch(path.name):
                 # A recent draft may belong to a process that is taking the lock.
                 is_draft = path.name.startswith(".")
-                if not is_draft or silence_s(path, now_s) > SILENT_S:
+                if not is_draft or since_heartbeat_s(path, now_s) > SILENT_S:
                     path.unlink(missing_ok=True)
 
     def _is_mine(self) -> bool:
@@ -168,7 +168,7 @@ class StudyLock:
 def holder_of(path: Path) -> Holder | None:
     """The holder of a lock; None if it is free or stale. Writes nothing."""
     holder = read_holder(path)
-    return None if holder is None or left_behind(holder, path, now_s=time.time()) else holder
+    return None if holder is None or is_stale(holder, path, now_s=time.time()) else holder
 
 
 def in_use(folder: Path, holder: Holder) -> FolderError:

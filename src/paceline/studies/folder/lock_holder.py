@@ -94,9 +94,9 @@ def read_holder(path: Path) -> Holder | None:
     return None
 
 
-def left_behind(holder: Holder, path: Path, *, now_s: float) -> bool:
+def is_stale(holder: Holder, path: Path, *, now_s: float) -> bool:
     """Whether a lock is stale."""
-    silent_s = silence_s(path, now_s)
+    silent_s = since_heartbeat_s(path, now_s)
     if not is_local(holder):
         return silent_s > SILENT_S
     try:
@@ -117,7 +117,7 @@ def is_local(holder: Holder) -> bool:
     return (holder.host, holder.boot_id, holder.pid_space) == here
 
 
-def silence_s(path: Path, now_s: float) -> float:
+def since_heartbeat_s(path: Path, now_s: float) -> float:
     """Seconds since the last heartbeat of a lock; 0 if the file is missing."""
     try:
         return now_s - path.stat().st_mtime

@@ -141,9 +141,9 @@ class RunWatcher:
         return tuple(found)
 
     def _clocks(self) -> dict[int, list[Clock]]:
-        roll = self._record(self._folder.roll_call, PreflightCheck)
+        check = self._record(self._folder.roll_call, PreflightCheck)
         clocks: dict[int, list[Clock]] = {}
-        for clock in roll.clocks if roll else ():
+        for clock in check.clocks if check else ():
             clocks.setdefault(clock.rank, []).append(clock)
         return clocks
 

@@ -35,7 +35,7 @@ from paceline.storage.folder import RunFolder, StudyFolder, instant_s, modified_
 from paceline.studies.expand.expand import schedule
 from paceline.studies.folder import bookkeeping
 from paceline.studies.folder.estimates import Estimates
-from paceline.studies.folder.lock_holder import BEAT_S, Holder, left_behind, read_holder, silence_s
+from paceline.studies.folder.lock_holder import BEAT_S, Holder, is_stale, read_holder, since_heartbeat_s
 from paceline.studies.folder.watched_run import RunWatcher
 from paceline.units import counted, duration_text
 
@@ -118,8 +118,8 @@ class StudyWatcher:
         place, now_s = self._place.lock, time.time()
         try:
             holder = read_holder(place)
-            gone = holder is not None and left_behind(holder, place, now_s=now_s)
-            return holder, gone, silence_s(place, now_s)
+            gone = holder is not None and is_stale(holder, place, now_s=now_s)
+            return holder, gone, since_heartbeat_s(place, now_s)
         except OSError:
             return None, False, 0.0  # the disk does not respond
 

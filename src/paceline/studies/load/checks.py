@@ -45,22 +45,22 @@ def problems(study: Study, base: Path) -> Iterator[Problem]:
         return
     yield from recipe_checks.varied_problems(study.train, study.vary)
     yield from phase_checks.unused(study)
-    told: set[str] = set()
+    reported: set[str] = set()
     for variant in variants(study):
         for problem in _of_combination(variant, base, study.vary):
-            if problem.text not in told:
-                told.add(problem.text)
+            if problem.text not in reported:
+                reported.add(problem.text)
                 yield problem
     yield from _options(study)
     yield from launch_checks.problems(study)
-    if not told:
+    if not reported:
         yield from _one_at_a_time(study)
 
 
 def _options(study: Study) -> Iterator[Problem]:
     """Options that none of several models takes. A single model reports its own."""
     names = [str(name) for name in study.vary.get("model.name", ())]
-    for key in model_factors.untaken(tuple(study.model.options), names) if names else ():
+    for key in model_factors.unknown_options(tuple(study.model.options), names) if names else ():
         text = f"model.{key} = {shown(study.vary.get(f'model.{key}', study.model.options[key]))}"
         yield Problem((f"model.{key}", "model.name"), f"{text}: none of {', '.join(names)} takes it.")
 

@@ -110,7 +110,7 @@ def _loaded(
     tables = _with_site(replaced(at_size.tables, values))
     study, mistyped = _typed(tables, base)
     study = replace(study, given=_given(study, tables))
-    wrong += [*at_size.problems, *mistyped, *scripts.untaken(tables)]
+    wrong += [*at_size.problems, *mistyped, *scripts.unused_settings(tables)]
     wrong += _further(list(checks.problems(study, base)), wrong)
     if wrong:
         raise _mistakes(f"{name} with its overrides" if overrides or given else name, command, wrong)
@@ -266,7 +266,7 @@ def _option_factors(
 ) -> tuple[dict[str, tuple[Any, ...]], list[Problem]]:
     """The factors among the options of a model, of which `values` gets the first values; and their mistakes."""
     names = vary.get("model.name", (values.get("name", ModelSettings().name),))
-    options, several, problems = model_factors.divided(values["options"], names, base)
+    options, several, problems = model_factors.split_factors(values["options"], names, base)
     values["options"] = options
     return {f"model.{key}": items for key, items in several.items()}, problems
 

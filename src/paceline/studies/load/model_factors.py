@@ -26,7 +26,7 @@ _LISTS = ("list", "tuple", "Sequence", "Iterable", "Collection")
 _SINGLE = ("int", "float", "str", "bool")
 
 
-def divided(
+def split_factors(
     options: dict[str, Any], names: Sequence[str], base: Path
 ) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]], list[Problem]]:
     """The options with the first value of each factor, the factors, and the mistakes."""
@@ -57,7 +57,7 @@ def meaning(key: str, names: Sequence[str], base: Path) -> str:
     return found.pop() if len(found) == 1 else UNCLEAR if found else ONE
 
 
-def untaken(options: Sequence[str], names: Sequence[str]) -> Iterator[str]:
+def unknown_options(options: Sequence[str], names: Sequence[str]) -> Iterator[str]:
     """Options that none of several models of the catalog takes."""
     taken = [catalog.model(name).options for name in names]
     for key in options:

@@ -99,7 +99,7 @@ def script_digest(path: Path) -> str:
         raise RequestError(f"The script {path} cannot be read: {error.strerror}.") from error
 
 
-def untaken(tables: Mapping[str, Any]) -> Iterator[Problem]:
+def unused_settings(tables: Mapping[str, Any]) -> Iterator[Problem]:
     """Settings that have no meaning in a study of a script."""
     if not isinstance(tables.get("script"), Mapping):
         return
