@@ -22,7 +22,7 @@ from paceline.records.run import Epoch, PhaseEnd, RunResult
 from paceline.records.study import Point
 from paceline.reporting.added_section import AddedSection
 from paceline.reporting.model import ReportModel, report_model
-from paceline.studies.execute.fits import beyond, not_run
+from paceline.studies.execute.fits import misfit_reason, not_run
 from paceline.studies.expand.expand import expand
 from paceline.studies.load.load import load_study
 from trace_samples import traces_of
@@ -91,7 +91,7 @@ def results_of(
     study = load_study(name, overrides).study
     study = replace(study, run=replace(study.run, repeats=repeats))
     points = expand(study, data_digest="d" * 64, model_digest="")
-    reasons = {point.point_id: beyond(study, point, cores) for point in points}
+    reasons = {point.point_id: misfit_reason(study, point, cores) for point in points}
     held = [point for point in points if not reasons[point.point_id]]
     runs = [
         _at_chance(run) if dead(point, run.run) else run

@@ -72,7 +72,7 @@ def rebuild(
 def _compared(
     folder: Path, results: StudyResults, collected: Collected, cpu_times: Mapping[str, CpuTimes]
 ) -> Beside | None:
-    """The results beside the published study that the folder has a copy of; None where it has none."""
+    """The results beside the published study that the folder has a copy of; None if it has none."""
     copy = read_copy(StudyFolder(folder))
     if copy is None:
         return None

@@ -20,7 +20,7 @@ from light_launch import (
     wait_for,
 )
 from paceline.errors import RankError, RunError
-from paceline.records.run import Meeting
+from paceline.records.run import Rendezvous
 from paceline.storage.codec import read_record
 from paceline.storage.folder import RunFolder
 
@@ -64,7 +64,7 @@ def test_ranks_are_spread_in_order_and_a_hostile_folder_stays_a_folder(net_hosts
     assert not list(tmp_path.rglob("hit"))
     # Ranks meet at the named interface. Those of an mpiexec that listens everywhere have inherited its socket as well.
     own = {line.split()[3].rsplit(":", 1)[0] for line in listening if any(rank in line for rank in ranks)}
-    assert own - {"0.0.0.0"} == {"10.77.0.1"} == {read_record(folder.meeting, Meeting).address}, listening
+    assert own - {"0.0.0.0"} == {"10.77.0.1"} == {read_record(folder.rendezvous, Rendezvous).address}, listening
 
 
 def test_a_host_whose_link_is_cut_is_named_with_its_ranks(net_hosts, tmp_path, kind):

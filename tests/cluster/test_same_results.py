@@ -38,7 +38,7 @@ interface = "eth0"
 """
 # What wrappers say and programs print, beside what a run leaves under every launcher.
 OF_KEEPERS = {
-    "ranks/meeting.json",
+    "ranks/rendezvous.json",
     "logs/launcher.log",
     *(f"ranks/rank-000{r}.{end}" for r in (0, 1) for end in ("start", "end")),
 }

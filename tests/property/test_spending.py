@@ -11,7 +11,7 @@ from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point
 from paceline.storage.folder import StudyFolder
 from paceline.studies.execute.budget import Budget
-from paceline.studies.folder.estimates import Estimates, paid
+from paceline.studies.folder.estimates import Estimates, counted_processes
 
 HOUR_S = 3600
 
@@ -80,10 +80,10 @@ def test_never_more_is_overspent_than_one_run_takes_more_than_expected(limit_h, 
         for number, (ranks, servers, factor) in enumerate(runs):
             of = point(ranks, servers)
             if budget.refusal(of) is not None:
-                assert budget.spent_h + paid(of) * expected_h[ranks] > limit_h or budget.spent_h >= limit_h
+                assert budget.spent_h + counted_processes(of) * expected_h[ranks] > limit_h or budget.spent_h >= limit_h
                 break
             wall_s = expected_h[ranks] * HOUR_S * (1 if exact else factor)
-            error_h = max(0.0, paid(of) * (wall_s / HOUR_S - expected_h[ranks]))
+            error_h = max(0.0, counted_processes(of) * (wall_s / HOUR_S - expected_h[ranks]))
             budget.spend(folder.run(of.point_id, number), manifest(number, of), wall_s)
             assert budget.spent_h <= (limit_h + error_h) * (1 + 1e-9)
     if exact:

@@ -1,10 +1,10 @@
-"""Every name that a study may use, each with what it can do and needs.
+"""Every name that a study may use, each with its capabilities and requirements.
 
     catalog.strategy("ddp").needs_mpi        an entry: plain data, nothing is imported
-    catalog.load("strategy", "ddp")          its object, imported from where the entry says
+    catalog.load("strategy", "ddp")          its object, imported from the path of its entry
 
-Entries are in one file per kind. Other packages add theirs by entry points: see `outside`, which is imported only
-where a name is not one of Paceline's own, or all names are asked for.
+Entries are in one file per kind. Other packages register entries by entry points: see `outside`, which is imported
+only for a name that is not built in, and to list all names.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _RECORDS: Mapping[str, type[Entry]] = {
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """The known names of a kind: Paceline's own in their order, then those that other packages register."""
+    """The names of a kind: the built-in ones in order, then those that other packages register."""
     from paceline.catalog import outside
 
     registered = outside.registered(kind)
@@ -77,46 +77,46 @@ def names(kind: str) -> tuple[str, ...]:
 
 
 def known(kind: str, name: str) -> bool:
-    """Whether a name is in the catalog; whether a family has such a member is known only when it is loaded."""
+    """Whether a name is in the catalog. Members of a family are not checked before they are loaded."""
     return name in ENTRIES[kind] or _family(kind, name) is not None or name in names(kind)
 
 
 def strategy(name: str) -> StrategyEntry:
-    """What a strategy can do; nothing for a name that is not in the catalog."""
+    """The entry of a strategy; an empty entry for an unknown name."""
     return cast(StrategyEntry, _entry("strategy", name))
 
 
 def launcher(name: str) -> LauncherEntry:
-    """What a launcher can do; nothing for a name that is not in the catalog."""
+    """The entry of a launcher; an empty entry for an unknown name."""
     return cast(LauncherEntry, _entry("launcher", name))
 
 
 def optimizer(name: str) -> OptimizerEntry:
-    """What an optimizer takes; nothing for a name that is not in the catalog."""
+    """The entry of an optimizer; an empty entry for an unknown name."""
     return cast(OptimizerEntry, _entry("optimizer", name))
 
 
 def model(name: str) -> ModelEntry:
-    """What a model takes; a model of the user's own takes what its function takes."""
+    """The entry of a model; an empty entry for a user's model file."""
     return cast(ModelEntry, _entry("model", name))
 
 
 def dataset(name: str) -> DatasetEntry:
-    """What a data set is; files of the user's own have an entry that says nothing."""
+    """The entry of a data set; an empty entry for a user's files."""
     return cast(DatasetEntry, _entry("dataset", name))
 
 
 def entries(kind: str) -> Iterator[tuple[str, Any]]:
-    """Every name of a kind with its entry, without those of packages that cannot be imported."""
+    """Every name of a kind with its entry, except those of packages that cannot be imported."""
     for name in names(kind):
         try:
             yield name, _entry(kind, name)
         except RequestError:
-            continue  # said where the name is used, and in its description
+            continue  # reported when the name is used or described
 
 
 def description(kind: str, name: str) -> str:
-    """One line about an entry; for one that cannot be imported, the reason."""
+    """One line about an entry; the reason if it cannot be imported."""
     try:
         return _entry(kind, name).text
     except RequestError as error:
@@ -124,7 +124,7 @@ def description(kind: str, name: str) -> str:
 
 
 def carriers(strategy_name: str) -> tuple[str, ...]:
-    """The launchers that can start the ranks of a strategy: only those with MPI where it needs MPI."""
+    """The launchers that can start the ranks of a strategy: only those with MPI if it needs MPI."""
     return with_mpi() if strategy(strategy_name).needs_mpi else names("launcher")
 
 
@@ -134,7 +134,7 @@ def with_mpi() -> tuple[str, ...]:
 
 
 def load(kind: str, name: str) -> Any:
-    """The object that a name stands for; an unknown name is refused with the nearest one."""
+    """The object of a name; RequestError with the nearest name if it is unknown."""
     if not known(kind, name):
         raise RequestError(unknown(kind, name))
     if kind not in _RECORDS:
@@ -146,7 +146,7 @@ def load(kind: str, name: str) -> Any:
 
 
 def unknown(kind: str, name: str) -> str:
-    """The sentence for a name that is not in the catalog."""
+    """The error message for an unknown name."""
     near = nearest(name, names(kind))
     hint = f" Did you mean {near!r}?" if near else ""
     return f"There is no {kind} called {name!r}.{hint} Known: {', '.join((*names(kind), *members(kind)))}."
@@ -158,7 +158,7 @@ def members(kind: str) -> tuple[str, ...]:
 
 
 def nearest(name: str, candidates: tuple[str, ...] | list[str]) -> str | None:
-    """The candidate that was probably meant, or None."""
+    """The most similar candidate; None if none is similar."""
     found = difflib.get_close_matches(name.lower(), candidates, n=1, cutoff=0.6)
     return found[0] if found else None
 
@@ -175,13 +175,13 @@ def _entry(kind: str, name: str) -> Entry:
 
 
 def _family(kind: str, name: str) -> str | None:
-    """The family of a name such as torchvision:resnet101; None where it is of none."""
+    """The family of a name such as torchvision:resnet101; None if it has none."""
     first, colon, rest = name.partition(":")
     return first if colon and rest and first in FAMILIES and ENTRIES[kind] is MODELS else None
 
 
 def _object(kind: str, name: str, at: str) -> Any:
-    """The object of an entry; what is wrong with that of another package is a RequestError."""
+    """The object of an entry; RequestError if that of another package cannot be imported."""
     module, _, attribute = at.partition(":")
     if name in ENTRIES[kind] or _family(kind, name):
         return getattr(importlib.import_module(module), attribute)

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from paceline.catalog.entry import Entry
 
 DATA_FORMS = ("npz", "idx", "images")
-"""What may stand before the path of a data set, with a colon, where the path does not say what it is."""
+"""Prefixes of a data set's path, followed by a colon, if the path does not show the format."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetEntry(Entry):
-    """Where a data set comes from, and what a study may say about it."""
+    """The source of a data set, and the settings it takes."""
 
     image_folder: bool = False
-    """Whether its object is a `NamedFolder`: image files, decoded to the size that the study asks for.
-    They may bring a validation set of their own. Otherwise it is a function that returns arrays."""
+    """Whether its object is a `NamedFolder`: image files, decoded to the size of the study.
+    They may include a validation set. If false, the object is a function that returns arrays."""
     made: bool = False
-    """Whether it is computed, with the shape, classes and samples that the study asks for."""
+    """Whether it is generated with the shape, classes and samples of the study."""
     version: int = 1
-    """Raised when the arrays of a function change, so that no cached ones are used."""
+    """Incremented when the arrays of the function change, to invalidate the cache."""
 
 
 DATASETS: dict[str, DatasetEntry] = {

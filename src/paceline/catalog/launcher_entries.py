@@ -9,26 +9,26 @@ from paceline.catalog.entry import Entry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LauncherEntry(Entry):
-    """What a launcher can do, and what it needs."""
+    """Capabilities and requirements of a launcher."""
 
     provides_mpi: bool = False
     """Whether its ranks can find each other through MPI."""
     several_hosts: bool = False
-    """Whether it can start ranks on other hosts than this one."""
+    """Whether it can start ranks on other hosts."""
     hosts_need: tuple[str, ...] = ("interface",)
     """Settings of `[launch]` without which all ranks are on one host."""
     named_machines: bool = False
-    """Whether its hosts are those of launch.machines, and no others."""
+    """Whether its hosts are listed in launch.machines."""
     is_scheduler: bool = False
-    """Whether its ranks run in jobs, which go on without the study and are warned before they are ended."""
+    """Whether its ranks run in jobs, which outlive the study and are warned before they are killed."""
     queues: bool = False
-    """Whether ranks may wait before they start. They then go through the wrapper, which notes when each starts."""
+    """Whether ranks may wait in a queue. They are started by the wrapper, which records when each starts."""
     doctor_asks: str = ""
-    """The program or package by which `paceline doctor` finds out whether it works here; empty where it always does."""
+    """The program or package that `paceline doctor` checks; empty if it always works."""
     lists_partitions: bool = False
     """Whether its partitions are those that SLURM's sinfo lists."""
     speed_keys: tuple[str, ...] = ()
-    """Settings of `[launch]` that decide how fast its ranks are: part of a point's identity where they are given."""
+    """Settings of `[launch]` that affect speed: part of a point's identity if they are set."""
 
 
 LAUNCHERS: dict[str, LauncherEntry] = {

@@ -1,4 +1,4 @@
-"""Models. A new one is a file in train/models and an entry here."""
+"""Models. A new one is a file in training/models and an entry here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from paceline.catalog.entry import Entry
 
 WEIGHTS = ("imagenet", "none")
-"""What the option `weights` of a pretrained network may be besides the path of a file."""
+"""Values of the option `weights` of a pretrained network, in addition to the path of a file."""
 TORCH_WEIGHTS_ENDINGS = (".safetensors", ".pth", ".pt", ".bin")
 WEIGHTS_ENDINGS = (*TORCH_WEIGHTS_ENDINGS, ".h5")
 PREPROCESSING = ("own", "twice", "unit", "none")
@@ -23,16 +23,16 @@ PRETRAINED_OPTIONS: dict[str, object] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEntry(Entry):
-    """What a model takes."""
+    """Options and capabilities of a model."""
 
     options: Mapping[str, object] | None = None
-    """Its options, each with its default, a list where the value is a list; None where only the function knows."""
+    """Its options with their defaults; a default is a list if the value is a list. None for a user's function."""
     pretrained: bool = False
-    """Whether it can start from published weights, and takes the options of such networks."""
+    """Whether it can load published weights, and takes the options of pretrained networks."""
     weights_endings: tuple[str, ...] = TORCH_WEIGHTS_ENDINGS
-    """How the files of weights end that a pretrained network takes."""
+    """Suffixes of weights files."""
     precisions: tuple[str, ...] = ("float32", "float64", "bfloat16")
-    """What it can compute in."""
+    """Supported precisions."""
 
 
 def _pretrained(at: str, text: str) -> ModelEntry:
@@ -95,4 +95,4 @@ FAMILIES: dict[str, ModelEntry] = {
         precisions=("float32",),
     ),
 }
-"""First halves of names such as torchvision:resnet101, whose second half is passed on."""
+"""Prefixes of names such as torchvision:resnet101; the rest is an argument of the object."""

@@ -1,4 +1,4 @@
-"""Optimizers. A new one is a file in train/optim, or a class of PyTorch, and an entry here."""
+"""Optimizers. A new one is a file in training/optim, or a class of PyTorch, and an entry here."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from paceline.catalog.entry import Entry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizerEntry(Entry):
-    """What an optimizer takes, and how it steps."""
+    """Options and properties of an optimizer."""
 
     takes: tuple[str, ...] = ()
     """Of the settings momentum, epsilon and rho."""
     adaptive: bool = True
-    """Whether it divides by running averages of the gradient: its rate then grows with the root of the batch."""
+    """Whether it divides by running averages of the gradient: its rate scales with the root of the batch."""
     by_layer: bool = False
-    """Whether a step depends on whole layers, so that a server with a part of one cannot take it."""
+    """Whether a step needs whole layers: a server with a part of a layer cannot take it."""
     plain_sgd: bool = False
     """Whether a step is the gradient times the rate, as AdaScale assumes."""
     fused: bool = False
-    """Whether PyTorch has a form with one kernel for all parameters."""
+    """Whether PyTorch has a fused implementation."""
     keras_defaults: Mapping[str, float] = field(default_factory=dict)
-    """Settings of the optimizer of this name in Keras, where PyTorch's differ."""
+    """Defaults of the Keras optimizer that differ from PyTorch's."""
 
 
 OPTIMIZERS: dict[str, OptimizerEntry] = {

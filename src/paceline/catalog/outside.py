@@ -3,7 +3,7 @@
     [project.entry-points."paceline.strategies"]
     each = "acme_entries:EACH"          name = "module:object", the object a StrategyEntry
 
-The names are read without importing anything; the object is imported when its entry is asked for.
+The names are read without importing anything; the object is imported when its entry is used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GROUPS = {
 
 @functools.cache
 def registered(kind: str) -> dict[str, EntryPoint]:
-    """What other packages register of a kind, by name; a name that two packages register is refused."""
+    """Entry points of a kind, by name; RequestError if two packages register one name."""
     found: dict[str, EntryPoint] = {}
     for point in entry_points(group=GROUPS[kind]):
         other = found.setdefault(point.name, point)
@@ -47,7 +47,7 @@ def package(point: EntryPoint) -> str:
 
 
 def shadowing(kind: str, point: EntryPoint) -> RequestError:
-    """The refusal of a package's entry that has the name of one of Paceline's."""
+    """The error for a package's entry with a built-in name."""
     return RequestError(
         f"The package {package(point)} registers a {kind} called {point.name!r}, which is a name of Paceline's own.",
         right="A registered name is a new one.",
@@ -57,7 +57,7 @@ def shadowing(kind: str, point: EntryPoint) -> RequestError:
 
 @functools.cache
 def imported(kind: str, name: str) -> Any:
-    """The object of an entry point; every way in which a package's code can fail is a RequestError."""
+    """The object of an entry point; RequestError if the package's code fails in any way."""
     point = registered(kind)[name]
     try:
         return point.load()

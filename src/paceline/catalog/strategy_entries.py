@@ -1,4 +1,4 @@
-"""Strategies: how the work of a step is divided over ranks. A new one is a file in train/parallel and an entry here."""
+"""Strategies: how a step is divided over ranks. A new one is a file in training/parallel and an entry here."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from paceline.layout import Axis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyEntry(Entry):
-    """What a strategy can do, and what it needs."""
+    """Capabilities and requirements of a strategy."""
 
     options: Mapping[str, int] = field(default_factory=dict)
-    """The options of `[run]` that it takes, each with its default: see RUN_OPTIONS."""
+    """Its options of `[run]` with their defaults: see RUN_OPTIONS."""
     needs_mpi: bool = False
     """Whether its ranks communicate through MPI."""
     shows_noise: bool = False
-    """Whether every rank has the mean gradient after the exchange, so that the gradient noise can be measured."""
+    """Whether every rank has the mean gradient after the exchange: gradient noise can then be measured."""
     needs_every_gradient: bool = False
-    """Whether it stops where the loss does not depend on a trained parameter."""
+    """Whether it fails if the loss does not depend on a trainable parameter."""
     own_weights: bool = False
     """Whether the weights of two ranks may differ between two steps."""
 
     axes: tuple[Axis, ...] = ()
-    """The axes of its mesh besides `data`; the last varies fastest. An option with the name of an axis is its size."""
+    """Axes of its mesh in addition to `data`; the last varies fastest. An option named like an axis is its size."""
 
     @property
     def has_servers(self) -> bool:
-        """Whether servers hold the parameters and step them, each a part."""
+        """Whether servers store and update the parameters, each a shard."""
         return "servers" in self.options
 
 
@@ -94,4 +94,4 @@ STRATEGIES: dict[str, StrategyEntry] = {
     ),
 }
 RUN_OPTIONS = tuple(dict.fromkeys(option for entry in STRATEGIES.values() for option in entry.options))
-"""Every option of `[run]` that only some strategies take."""
+"""All options of `[run]` that only some strategies take."""

@@ -5,7 +5,7 @@
 
 By default torchrun opens two sockets on every interface. Here its agents find one another through a file of the run
 folder, and the store that it would offer to its workers is switched off: the rendezvous of the ranks is that of every
-launcher (ranks/meeting.json). No socket of torchrun is open.
+launcher (ranks/rendezvous.json). No socket of torchrun is open.
 """
 
 from __future__ import annotations

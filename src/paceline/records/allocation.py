@@ -1,9 +1,9 @@
-"""What the processes of a run were given, as they said it to one another before the first step.
+"""Preflight check of a run: what every process was allocated, exchanged before the first step.
 
-Given      one process: host, cores, threads, memory, GPUs, network, versions, digests of code and settings
-Clock      its monotonic clock against another
-Link       latency and bandwidth between two of them, measured
-Complaint  where what was given is not what was asked for
+ProcessFacts     one process: host, cores, threads, memory, GPUs, network, versions, digests of code and settings
+Clock            its monotonic clock against another
+Link             latency and bandwidth between two of them, measured
+Complaint        a difference between the request and the allocation
 PreflightCheck   all of it: `ranks/roll-call.json`, from which `machine.json` is made
 """
 
@@ -16,15 +16,15 @@ SEVERITIES = ("fatal", "warning", "info")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessFacts:
-    """What one process was given, as it saw it itself. What another version may not know has a default."""
+    """What one process was allocated, as it reports it. Ranks may run different versions: most fields have defaults."""
 
     rank: int
     host: str
-    """Its host's own name."""
+    """Its hostname."""
     role: str = "rank"
     """rank, server or coordinator."""
     node: str = ""
-    """The host's name in the launcher's words (SLURM's node, Ray's), where it has one of its own."""
+    """The launcher's name of the host (SLURM's node, Ray's node ID); empty if it has none."""
     boot_id: str = ""
     """Of the running kernel: equal for all containers and namespaces of one machine."""
     machine_id: str = ""
@@ -38,14 +38,14 @@ class ProcessFacts:
     """Logical cores of the host."""
     physical_cores: int = 0
     cpu_quota: float | None = None
-    """Cores' worth of time that its control groups leave to it; None is no limit."""
+    """CPU limit of its control groups, in cores; None is no limit."""
     affinity: tuple[int, ...] = ()
     """Logical cores that it may run on."""
     numa_nodes: tuple[int, ...] = ()
     """Memory nodes that these cores belong to."""
     threads_asked: int = 1
     threads: int = 1
-    """As torch says."""
+    """As reported by torch."""
     memory_bytes: int = 0
     """Of the host."""
     memory_limit_bytes: int | None = None
@@ -54,7 +54,7 @@ class ProcessFacts:
     gpus: tuple[str, ...] = ()
     """Names of those that it can see."""
     interface: str = ""
-    """The network interface that it was told to communicate over."""
+    """The configured network interface."""
     addresses: tuple[str, ...] = ()
     """Of that interface."""
     versions: dict[str, str] = field(default_factory=dict)
@@ -65,46 +65,46 @@ class ProcessFacts:
     settings_sha256: str = ""
     """Of the manifest as it read it."""
     variables: dict[str, str] = field(default_factory=dict)
-    """By which its launcher told it its place."""
+    """The environment variables from which it took its rank."""
     wall_ns: int = 0
-    """What its wall clock showed when it made this."""
+    """Its wall clock when the record was made."""
     monotonic_ns: int = 0
-    """What its monotonic clock showed at the same instant."""
+    """Its monotonic clock at the same instant."""
 
     @property
     def place(self) -> str:
-        """Its host's name: the launcher's where that has one."""
+        """The launcher's name of its host, else its hostname."""
         return self.node or self.host
 
     @property
     def machine(self) -> str:
-        """What is equal for all that share one kernel, and so its cores."""
+        """Identifier of its kernel: equal for all processes that share its cores."""
         return self.boot_id or self.host
 
     @property
     def clock(self) -> str:
-        """What is equal for all that read the same monotonic clock."""
+        """Identifier of its monotonic clock."""
         return f"{self.machine} {self.time_namespace}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """A process's monotonic clock against another: rank 0's in a roll call, the launcher's in `machine.json`."""
+    """A process's monotonic clock against another: rank 0's in a preflight check, the launcher's in `machine.json`."""
 
     rank: int
     offset_ns: int
-    """What it shows more than the other at the same instant: subtract it from the process's instants."""
+    """Its value minus the other's at the same instant: subtract it from the process's instants."""
     error_ns: int | None
-    """The offset is off by this at most; None where nothing bounds it."""
+    """Upper bound of the offset's error; None if unknown."""
     method: str
-    """same (it is the same clock), exchange (time stamps sent to and fro) or wall (wall clocks are taken to agree)."""
+    """same (one clock), exchange (time stamps sent both ways) or wall (wall clocks are assumed to agree)."""
     at_ns: int = 0
-    """What the process's own clock showed when it was compared; 0 where it was not."""
+    """The process's clock when it was compared; 0 if it was not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """What two processes were measured to have between them; low and high enclose the middle half of the repeats."""
+    """Measured latency and bandwidth between two processes; low and high are the quartiles of the repeats."""
 
     source: int
     target: int
@@ -118,11 +118,11 @@ class Link:
     latency_low_s: float
     latency_high_s: float
     bandwidth: float
-    """Bytes of payload per second: the largest size over its median time. A wire carries headers besides."""
+    """Bytes of payload per second: the largest size over its median time. Headers are not counted."""
     bandwidth_low: float
     bandwidth_high: float
     sizes: tuple[int, ...]
-    """Bytes of the messages of one direction that were tried, smallest first; bandwidth is that of the last."""
+    """Message sizes in bytes, smallest first; bandwidth is that of the last."""
     times_s: tuple[float, ...]
     """Median time of a message of each size."""
     repeats: int
@@ -131,7 +131,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complaint:
-    """One way in which what was given is not what was asked for."""
+    """One difference between the request and the allocation."""
 
     name: str
     """Stable identifier in kebab case, e.g. `fewer-hosts`."""
@@ -143,7 +143,7 @@ class Complaint:
     next: str
     """What to do."""
     ranks: tuple[int, ...] = ()
-    """Those it concerns; empty where it concerns all."""
+    """Affected ranks; empty if all are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +153,7 @@ class PreflightCheck:
     SCHEMA = "paceline.roll-call/1"
 
     refused: bool
-    """Whether the run was stopped because of it."""
+    """Whether the run was stopped because of a fatal complaint."""
     ranks: tuple[ProcessFacts, ...]
     """All processes, in order."""
     complaints: tuple[Complaint, ...]

@@ -1,11 +1,11 @@
 """What changed between runs or studies, A and B, or A and C: the records behind `paceline compare` and its `--json`.
 
-Comparison ─┬─ SideFigures    what each side measured, by itself
+Comparison ─┬─ SideFigures    what each side measured
             └─ Changes        one for each side that is compared with A
 
 Changes ─┬─ Difference     what was different before anything was measured
          └─ Change         one for each pair of points, or of runs
-              ├─ Versus         a figure of A against the same of B: time, accuracy, an efficiency, a bandwidth
+              ├─ Versus         a figure of A against that of B: time, accuracy, an efficiency, a bandwidth
               └─ Part           one for each kind of the ledger: they sum to the difference of the two times
 """
 
@@ -18,46 +18,46 @@ from paceline.records.results import Interval
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Something that A and B do not have in common, whatever was measured."""
+    """A difference of A and B that is known without any measurement."""
 
     section: str
     """setting, machine, version or commit."""
     name: str
     a: str | None
-    """None where A does not say."""
+    """None if unknown."""
     b: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versus:
-    """One figure of A against the same of B."""
+    """One figure of A against that of B."""
 
     a: Interval
     b: Interval
     change: Interval
     """B over A of times and bandwidths, B less A of fractions; its interval is that of the rank test, turned round."""
     p: float
-    """Of the rank test by itself."""
+    """Of the rank test, not corrected."""
     p_adjusted: float
-    """The same, corrected for all that were tested beside it."""
+    """`p`, corrected for all tests of the comparison."""
     p_least: float
-    """What so many values could give at best: above 0.05 no difference can be called real, however large."""
+    """The smallest possible p-value with so few values: above 0.05 no difference can be significant."""
     real: bool
-    """Whether the corrected test passes and the interval leaves out no change."""
+    """Whether the corrected test is significant and the interval excludes "no change"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What one kind of the ledger has to do with a change. Seconds are per step or sample, mean over ranks."""
+    """What one kind of the ledger contributes to a change. Seconds are per step or sample, mean over ranks."""
 
     kind: str
     a_s: float | None
-    """None where the kind was not measured on both sides."""
+    """None if the kind was not measured on both sides."""
     b_s: float | None
     change_s: Interval | None
     """B less A."""
     share: float | None
-    """The same as a fraction of A's whole time: over all kinds they sum to the change of the whole."""
+    """`change_s` as a fraction of A's total time: over all kinds they sum to the change of the total."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +69,10 @@ class MessageChange:
     dtype: str | None
     payload_bytes: int
     a_per_step: float | None
-    """Messages of the run for each of its steps; None where A sends none such."""
+    """Messages of the run for each of its steps; None if A sends none such."""
     b_per_step: float | None
     bandwidth: Versus | None
-    """Bus bandwidth in bytes per second; None where one side does not show it."""
+    """Bus bandwidth in bytes per second; None if a side has none."""
     main: bool
     """Whether it has a hundredth of the bytes of the largest row of a side, or more: not of start-up or of epochs."""
 
@@ -87,27 +87,27 @@ class Change:
     """Identifier of A's point; of a run, its folder."""
     b: str
     over: str
-    """What scatters: `runs` where both sides have several, `steps` where one side has a single run."""
+    """What the scatter is over: `runs` if both sides have several, `steps` if a side has a single run."""
     unit: str
-    """step, or sample where a step of A and one of B do not take the same number of samples."""
+    """step, or sample if a step of A and one of B have different numbers of samples."""
     time_s: Versus
     """Seconds per unit."""
     smallest_seen: float | None
-    """The least change, as a fraction, that would have been called real with this scatter; None where none would."""
+    """The least change, as a fraction, that would have been called real with this scatter; None if none would."""
     block_steps: tuple[int, ...] = ()
-    """Where steps scatter: how many consecutive ones are taken together, in A and in B."""
+    """If the scatter is over steps: how many consecutive ones form a block, in A and in B."""
     parts: tuple[Part, ...] = ()
-    """In the order of the ledger; empty where spans are missing."""
+    """In the order of the ledger; empty if spans are missing."""
     gap: str | None = None
-    """What is missing from the parts, in a sentence."""
+    """Why parts are missing, in a sentence."""
     accuracy: Versus | None = None
-    """Of the test; None where there was none."""
+    """Of the test; None if there was none."""
     efficiencies: dict[str, Versus] = field(default_factory=dict)
     """Of the efficiency tree: global, load_balance, serialisation, transfer."""
     messages: tuple[MessageChange, ...] = ()
     """Most bytes first."""
     notes: tuple[str, ...] = ()
-    """What its reader has to know, a sentence each."""
+    """Caveats, a sentence each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,24 +115,24 @@ class Compared:
     """One of the sides, in words."""
 
     name: str
-    """Its folder, as given."""
+    """Path of its folder, as the user wrote it."""
     what: str
     """study or run."""
     runs: int
     """Finished runs in it."""
     first_at: str | None
-    """When the first of them was launched, ISO 8601; None where not known."""
+    """When the first of them was launched, ISO 8601; None if unknown."""
     last_at: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """All that was found between A and one other side, which is B here, whatever its letter."""
+    """All changes between A and one other side, which is called B here."""
 
     a: Compared
     b: Compared
     letter: str = "B"
-    """Of the other side among all that were given: B, C, ..."""
+    """Of the other side: B, C, ..."""
     differences: tuple[Difference, ...]
     changes: tuple[Change, ...]
     """In order of ranks."""
@@ -140,12 +140,12 @@ class Changes:
     """Points that have no counterpart in B."""
     only_b: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What holds for all of it, a sentence each."""
+    """Caveats for the whole comparison, a sentence each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideFigures:
-    """What one side measured at one point, by itself."""
+    """What one side measured at one point."""
 
     letter: str
     """Of the side: A, B, ..."""
@@ -154,11 +154,11 @@ class SideFigures:
     label: str
     runs: int
     epoch_s: Interval | None
-    """None where no run completed an epoch, as of a script."""
+    """None if no run completed an epoch, as of a script."""
     samples_per_s: Interval | None
     test_accuracy: Interval | None
     ledger_s: dict[str, float]
-    """Seconds by kind for each `unit`, mean over ranks, of the median run; empty where it is not known."""
+    """Seconds by kind for each `unit`, mean over ranks, of the median run; empty if unknown."""
     unit: str
     """step or sample."""
     shared_cores: bool
@@ -176,5 +176,5 @@ class Comparison:
 
     @property
     def sides(self) -> tuple[Compared, ...]:
-        """A and the others, in the order in which they were given."""
+        """A and the others, in the order of the command."""
         return (self.against[0].a, *(changes.b for changes in self.against))

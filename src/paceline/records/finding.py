@@ -1,7 +1,7 @@
 """Findings and notes: facts about a measurement as a code and values. The report makes their sentences.
 
-analyze    decides that something is worth saying:  code, severity, values
-report     says it (`report/wording`):              code, values -> sentences
+analyze    decides what to report:       code, severity, values
+reporting  has the sentences:           code, values -> sentences
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from paceline import catalog
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """One fact that needs a sentence: which one, and the values in it."""
+    """One fact with its own sentence: a code and the values in the sentence."""
 
     code: str
     """Stable identifier in kebab case, e.g. `no-spans`."""
@@ -25,7 +25,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something about the measurement that its reader has to know."""
+    """Something that a reader of the results has to know."""
 
     code: str
     """Stable identifier in kebab case, e.g. `more-ranks-than-cores`; `name` in JSON."""
@@ -50,14 +50,14 @@ class FindingWords:
 
 
 class FindingRule(Protocol):
-    """A finding from outside the package: one object that finds it and says it."""
+    """A finding of another package: one object that detects it and has its sentences."""
 
     def find(self, measured: Any, /) -> Finding | None:
-        """The finding, or None where the results do not show it. `measured` is `analyze.study.measured.Measured`."""
+        """The finding, or None if it does not apply. `measured` is `analyze.study.measured.Measured`."""
         ...
 
     def words(self, finding: Finding, /) -> FindingWords:
-        """Its sentences, from its values alone."""
+        """Its sentences, from its values only."""
         ...
 
 

@@ -1,6 +1,6 @@
-"""What scaling laws say about the series of a study: parameters with their intervals, curves, and refusals.
+"""Scaling laws fitted to the series of a study: parameters with intervals, curves, and reasons for missing fits.
 
-Ranks are counted with servers here, as everywhere where an efficiency is asked of them.
+Ranks include servers here, as for every efficiency.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class Fitted:
     value: float
     low: float
     high: float
-    """Infinite where the points set no upper end."""
+    """Infinite if the points give no upper bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class LawCurve:
     low: tuple[float, ...]
     high: tuple[float, ...]
     measured_to: int
-    """The most ranks that were measured: what lies beyond is extrapolated."""
+    """The largest measured number of ranks: beyond it the curve is extrapolated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,38 +41,38 @@ class Law:
     """`serial`, or `contention` and `coherency`: fractions, never negative."""
     curve: LawCurve
     deviation: float
-    """How far the measured points are from the law, as a fraction: root of the mean square over numbers of ranks."""
+    """Root-mean-square deviation of the measured points from the law, as a fraction."""
     misfit_p: float | None
-    """Probability of points so far from the law by noise alone; None where repeats leave no noise to compare with."""
+    """p-value of the deviation under noise; None if the repeats have no noise."""
     limit: Fitted | None = None
-    """The speed-up over one rank that no number of ranks exceeds; None where the law has no such limit."""
+    """The speed-up over one rank that no number of ranks exceeds; None if the law has no such limit."""
     peak: Fitted | None = None
-    """The number of ranks that is fastest; None where the law has none, or coherency cannot be told from 0."""
+    """The fastest number of ranks; None if the law has none, or if coherency does not differ from 0."""
     peak_speedup: Fitted | None = None
-    """Over one rank, at that number."""
+    """Speed-up over one rank at that number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesLaws:
-    """What is fitted to one series, and what is not."""
+    """The laws of one series, and why others are missing."""
 
     series: str
-    """Empty where nothing but ranks is varied."""
+    """Empty if nothing but ranks is varied."""
     scaling: str
-    """strong, weak, or empty where it is not known."""
+    """strong, weak, or empty if unknown."""
     ranks: tuple[int, ...]
     """Numbers of ranks that the laws are fitted to."""
     left_out: tuple[int, ...]
-    """Numbers of ranks that were measured and say little about scaling: emulated, and kept out."""
+    """Measured numbers of ranks that are excluded, because they are emulated."""
     runs: int
     """Runs that the laws are fitted to."""
     laws: tuple[Law, ...] = ()
     refusals: dict[str, str] = field(default_factory=dict)
     """Why a law is not fitted, in a sentence, by its name."""
     coherency_p: float | None = None
-    """Probability of so much coherency by noise alone, if Amdahl's law held; None where not both are fitted."""
+    """p-value of the coherency if Amdahl's law holds; None unless both are fitted."""
     preferred: str | None = None
-    """The law that is drawn: the simpler one, unless the points speak against it."""
+    """The law that is drawn: the simpler one, unless the points contradict it."""
 
     @property
     def best(self) -> Law | None:

@@ -1,10 +1,10 @@
-"""What the learning curves of a study show: when they are stable, when a target is reached, what that is worth.
+"""Figures from the learning curves of a study: when they are stable, and when a target is reached.
 
     Learning        one point: its curve, Stable, Target, Turn, NoiseScale, faults, effective speed-up
     AccuracyCheck   one point's test accuracy against another's: different, equal, or neither shown
     LearningSummary  the whole study: the target, the point that reaches it first, the point that needs least
 
-A figure that was not measured, or that the data cannot show, is None, and `why` says so in a sentence.
+A figure that was not measured, or that the data cannot show, is None; `why` has the reason in a sentence.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Band:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stable:
-    """The first epoch from which a validation curve stays within its own noise of its plateau."""
+    """The first epoch from which a validation curve stays within noise of its plateau."""
 
     epoch: int | None
-    """None where it is not stable within the epochs that were trained, or where these are too few to tell."""
+    """None if it is not stable within the trained epochs, or if these are too few."""
     low: int | None
     high: int | None
-    """Of the interval; None where it has no end within the epochs that were trained."""
+    """Of the interval; None if it has no end within the trained epochs."""
     epochs: int
     """Epochs that were trained."""
     plateau: float | None
@@ -51,42 +51,42 @@ class Stable:
     """How far from the plateau is still stable: twice the noise of one epoch of one run."""
     runs: int
     why: str = ""
-    """Why there is no epoch; empty where there is one."""
+    """Why there is no epoch; empty if there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """How long a point takes to a given validation accuracy: medians over its runs, all of which reach it."""
+    """How long a point takes to reach a validation accuracy: medians over its runs."""
 
     accuracy: float
     runs: int
     reached: int
-    """Runs that came to it; the figures below are None unless it is all of them."""
+    """Runs that reached it; the figures below are None unless all did."""
     epochs: Interval | None
     steps: Interval | None
     samples: Interval | None
     time_s: Interval | None
-    """Training alone, on the slowest rank; startup and evaluation are not in it."""
+    """Training time of the slowest rank, without startup and evaluation."""
     rank_hours: Interval | None
     """That time × ranks and servers."""
     interpolated: bool
-    """Whether it lies between two epochs, on the straight line between their accuracies."""
+    """Whether it is between two epochs, linearly interpolated."""
     at_most: bool
-    """Whether a run was there by its first epoch's end: how much earlier is not known."""
+    """Whether a run reached it by the end of its first epoch: how much earlier is unknown."""
     why: str = ""
     """Why there are no figures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """Overfitting: validation loss rises from an epoch on while training loss goes on falling, both beyond noise."""
+    """Overfitting: from an epoch on validation loss rises while training loss still falls, both beyond noise."""
 
     epoch: int
     """The epoch with the lowest validation loss, smoothed over the repeats."""
     rise: float
     """Of the validation loss from there to the end."""
     fall: float
-    """Of the training loss meanwhile."""
+    """Of the training loss over the same epochs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,10 +96,10 @@ class NoiseScale:
     samples: float | None
     """The batch at which noise and gradient are equally large: far beyond it more samples a step stop helping.
 
-    None where it is beyond all bounds: noise was all that could be seen."""
+    None if it is unbounded: only noise was visible."""
     low: float | None
     high: float | None
-    """Of its interval; None where the measured steps are too few for one, or where it has no end."""
+    """Of its interval; None if the measured steps are too few for one, or if it is unbounded."""
     coverage: float | None
     steps: int
     """Measured steps behind it, over all runs."""
@@ -108,7 +108,7 @@ class NoiseScale:
     efficiency_low: float | None = None
     efficiency_high: float | None = None
     over: str | None = None
-    """What the scatter behind the interval is over: steps, or runs where there are five; None where there is none."""
+    """What the scatter is over: steps, or runs if there are five; None without an interval."""
     epochs: tuple[int, ...] = ()
     """Those in which it was measured."""
     by_epoch: tuple[float | None, ...] = ()
@@ -136,12 +136,12 @@ class Learning:
     stable: Stable | None = None
     """None without a validation set."""
     target: Target | None = None
-    """None where there is no target, or no validation set."""
+    """None if there is no target, or no validation set."""
     turn: Turn | None = None
-    """None where validation does not turn by more than noise."""
+    """None if validation does not turn by more than noise."""
     faults: tuple[Fault, ...] = ()
     noise: NoiseScale | None = None
-    """None where it was not measured."""
+    """None if not measured."""
     statistical_efficiency: Interval | None = None
     """Samples that the baseline takes to the target over samples that this point takes; 1 and more is no loss."""
     effective_speedup: Interval | None = None
@@ -170,21 +170,21 @@ class AccuracyCheck:
     left out because it learned nothing."""
     different: bool
     equal: bool
-    """Both where a difference is sure, and sure to be smaller than the margin."""
+    """Both are true if a difference is certain, and certainly smaller than the margin."""
     batch_ratio: float | None = None
     """This point's global batch over the other's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningSummary:
-    """What a study as a whole says about learning."""
+    """What the whole study shows about learning."""
 
     target: float | None = None
-    """The validation accuracy that times are asked for; None where there is none to choose."""
+    """The validation accuracy of the time to target; None if none could be chosen."""
     rule: str = ""
-    """Where it comes from: given, or the rule by which it was chosen."""
+    """Its origin: given by the user, or the rule that chose it."""
     first: str | None = None
-    """point_id of the point that reaches it first, of those with cores and hosts of their own where any has."""
+    """point_id of the point that reaches it first; points without shared cores or emulated hosts are preferred."""
     cheapest: str | None = None
-    """The one that does so for the fewest rank-hours."""
+    """point_id of the point that reaches it with the fewest rank-hours."""
     checks: tuple[AccuracyCheck, ...] = ()

@@ -1,4 +1,4 @@
-"""A study while it runs: what one look at its folder finds, and what is made of it.
+"""A running study: what one poll of its folder reads, and the figures that are derived.
 
     StudyLook ─▶ RunLook ─▶ RankLook      as read: studies/folder/watching.py, studies/folder/watched_run.py
     Watched   ─▶ RunNow  ─▶ RankNow       as shown: `paceline watch` and its --json; analyze/study/live_study_figures.py
@@ -17,89 +17,89 @@ from paceline.records.results import Interval, Spread
 from paceline.records.run import Epoch, RunResult
 
 RUNNING, SILENT, FINISHED, STOPPED, FAILED, KILLED = "running", "silent", "finished", "stopped", "failed", "killed"
-"""What becomes of a study. `silent`: somebody holds its lock, but gives no sign of life."""
+"""States of a study. `silent`: its lock is taken, but without a recent heartbeat."""
 OVER = (FINISHED, STOPPED, FAILED, KILLED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankLook:
-    """One rank, as its files are now."""
+    """The files of one rank."""
 
     rank: int
     pulse: Pulse | None
     """None before its first beat."""
     ended: str | None = None
-    """How its process ended, in words, where somebody has said it."""
+    """How its process ended, in words; None if it runs or if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLook:
-    """The run that is on, or was the last that was."""
+    """The files of the current run, or of the last one."""
 
     key: str
-    """Of this attempt at this run: another is another run."""
+    """Identifies the attempt."""
     label: str
     point_id: str = ""
     number: int = 0
-    """0 where nobody has numbered it."""
+    """0 if unknown."""
     attempt: int = 1
     batch_per_rank: float | None = None
     """Samples of a rank in a step; None for a script."""
     launched_at_ns: int | None = None
-    """On the clock of the ranks' spans."""
+    """On the clock of the spans."""
     elapsed_s: float | None = None
     phase: str = ""
-    """What it does, where no rank says it: queued, or over."""
+    """queued, or empty if the ranks report their phase."""
     ranks: tuple[RankLook, ...] = ()
     epochs: tuple[Epoch, ...] = ()
     spans: tuple[RankTrace, ...] = ()
-    """That were flushed since the last look."""
+    """Flushed since the last poll."""
     caught_up: bool = True
-    """Whether these are all there are."""
+    """Whether all flushed spans have been read."""
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointLook:
-    """A point, with what is finished of it."""
+    """A point with its finished runs."""
 
     point_id: str
     label: str
     of: int
-    """Runs that the study asks for."""
+    """Runs of the point in the study."""
     results: tuple[RunResult, ...] = ()
     failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyLook:
-    """A study folder, or the folder of a single run, at one moment."""
+    """The files of a study folder, or of the folder of a single run."""
 
     folder: str
     name: str
     state: str
     told: str
-    """The same in a sentence."""
+    """The state in a sentence."""
     points: tuple[PointLook, ...] = ()
     """Empty for a single run."""
     run: RunLook | None = None
     expected_s: float | None = None
-    """How long that run takes in all, as others took; None before anything is known."""
+    """Estimated total seconds of that run; None if unknown."""
     pending_s: float = 0.0
-    """The same of the runs after it, as far as known."""
+    """Estimated seconds of the runs after it, without those of `pending_unknown`."""
     pending_unknown: int = 0
-    """How many of these nothing is known of."""
+    """Number of runs after it without an estimate."""
     unread: int = 0
-    """Finished runs that were not looked into yet: thousands are read over several looks."""
+    """Finished runs that are not read yet: thousands are read over several polls."""
     report: str | None = None
-    """Path of the report, where it is of what is finished."""
+    """Path of the report; None if it is missing or out of date."""
     next: str = ""
-    """The command that goes on from here."""
+    """The command to continue with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankNow:
-    """One rank of the run that is on."""
+    """One rank of the current run."""
 
     rank: int
     phase: str | None
@@ -109,7 +109,7 @@ class RankNow:
     samples_per_s: float | None
     """Its share of the batch times its steps per second."""
     still_s: float | None
-    """For how long it has given no sign of life, as far as it was watched."""
+    """Seconds since its last progress, as observed."""
     ended: str | None
     ledger_s: dict[str, float | None] | None
     """Seconds by kind from the launch to `ledger_step`; None before two steps of every rank were flushed."""
@@ -117,7 +117,7 @@ class RankNow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunNow:
-    """The run that is on."""
+    """The current run."""
 
     point: str
     label: str
@@ -125,9 +125,9 @@ class RunNow:
     attempt: int
     phase: str
     step: int | None
-    """Of the rank that has come least far."""
+    """Of the slowest rank."""
     total_steps: int | None
-    """None where it is not known, as of a script."""
+    """None if unknown, as of a script."""
     elapsed_s: float | None
     samples_per_s: float | None
     """All ranks together."""
@@ -136,15 +136,15 @@ class RunNow:
     ledger_s: dict[str, float | None] | None
     """Mean over ranks."""
     ledger_step: int | None
-    """Steps that the ledgers reach to: spans are flushed every ten seconds."""
+    """Steps that the ledgers cover: spans are flushed every ten seconds."""
     ledger_reaches_s: float | None
-    """The same in seconds since the launch: what each ledger sums to."""
+    """End of the ledgers in seconds since the launch: the sum of each ledger."""
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointNow:
-    """A point and the medians of what is finished of it."""
+    """A point and the medians of its finished runs."""
 
     point: str
     label: str
@@ -160,7 +160,7 @@ class PointNow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """All that `paceline watch` shows, at one moment."""
+    """The view of `paceline watch`."""
 
     folder: str
     name: str
@@ -171,7 +171,7 @@ class Watched:
     """ISO 8601."""
     done: int
     of: int
-    """Runs that are finished, and that were asked for; both 0 for the folder of a single run."""
+    """Finished runs, and all runs of the study; both 0 for the folder of a single run."""
     unread: int
     left_s: float | None
     points: tuple[PointNow, ...] = field(default_factory=tuple)

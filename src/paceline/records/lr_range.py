@@ -1,4 +1,4 @@
-"""LrCurve (one learning-rate range test) and LrAdvice (what several of them say)."""
+"""LrCurve (one learning-rate range test) and LrAdvice (the recommendation of several)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LrCurve:
-    """One range test, and what can be read off it; None where it cannot."""
+    """One range test and the rates derived from it; None if not found."""
 
     seed: int
     rates: tuple[float, ...]
@@ -15,15 +15,15 @@ class LrCurve:
     losses: tuple[float, ...]
     """Mean loss of every step's batch, before its update."""
     smoothed: tuple[float, ...]
-    """The same, averaged over neighbouring steps."""
+    """`losses`, averaged over neighbouring steps."""
     steepest: float | None = None
-    """The rate at which the smoothed loss fell fastest; None where it did not fall beyond its noise."""
+    """The rate of the steepest descent of the smoothed loss; None if it did not fall beyond noise."""
     lowest: float | None = None
-    """The rate at which it was lowest."""
+    """The rate of the lowest smoothed loss."""
     ran_away: float | None = None
-    """The rate at which the loss had run away; None where the rates ended before."""
+    """The rate at which the loss diverged; None if it did not."""
     advised: float | None = None
-    """The steepest, or a tenth of where it ran away if that is less."""
+    """The smaller of `steepest` and a tenth of `ran_away`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +32,12 @@ class LrAdvice:
 
     curves: tuple[LrCurve, ...]
     lr: float | None
-    """The median over the curves, rounded to two digits; None where no curve gives one."""
+    """The median over the curves, rounded to two digits; None if no curve has one."""
     low: float | None
     high: float | None
-    """The smallest and largest that a curve gives: a range over repeats, not an interval."""
+    """Smallest and largest of the curves: a range, not a confidence interval."""
     batch_global: int
-    """The global batch that it was found at, and holds for."""
+    """The global batch of the tests, which it is valid for."""
     ranks: int
     notes: tuple[str, ...] = ()
-    """What a reader has to know about it, in sentences."""
+    """Caveats, a sentence each."""

@@ -1,8 +1,8 @@
-"""What the processes of a run are to one another: their threads, and what they are called.
+"""Roles of the processes of a run: their threads, cores and names.
 
     0 … ranks-1             rank             trains
-    ranks … +servers-1      server           holds a share of the parameters
-    the last                coordinator      lets ranks agree; hardly computes
+    ranks … +servers-1      server           stores a shard of the parameters
+    the last                coordinator      synchronises the ranks; hardly computes
 
 Without servers every process is a rank.
 """
@@ -13,13 +13,13 @@ from paceline.records.study import Point
 
 
 def threads(point: Point, process: int) -> int:
-    """Threads that a process of a run computes with."""
+    """Number of compute threads of a process."""
     own = {"rank": point.threads, "server": point.options.get("server_threads", 1)}
     return own.get(point.role(process), 1)
 
 
 def cores(point: Point, process: int) -> int:
-    """Cores that a process of a run is given; 0 for a coordinator, which runs wherever there is room."""
+    """Number of cores of a process; 0 for a coordinator, which is not pinned."""
     role = point.role(process)
     if role == "rank" and point.cores is not None:
         return point.cores

@@ -1,4 +1,4 @@
-"""One reading of a rank's pulse: its position in the run, and that it makes progress."""
+"""The last heartbeat of a rank: its position in the run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PHASES = ("startup", "compute", "communicate", "checkpoint", "done")
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """One reading of a rank's pulse."""
+    """One heartbeat of a rank; `beats` grows with every one."""
 
     beats: int
     step: int

@@ -1,11 +1,11 @@
-"""Spans: what a rank did, when; and the kinds of the ledger that they are divided into.
+"""Spans of a rank, and the kinds of the ledger.
 
 A rank's main thread opens and closes spans that nest; a `collective` span is a message as the
-probe saw it, from whatever thread issued it. `spans/rank-0003.arrows` is an Arrow IPC stream of
+probe saw it, from any thread. `spans/rank-0003.arrows` is an Arrow IPC stream of
 
     kind       dictionary<string>   one of SPAN_KINDS
     start_ns   int64                instant on the host's monotonic clock; of a message, when it was issued
-    end_ns     int64, null          instant; null where it was never seen to end
+    end_ns     int64, null          instant; null if it was never seen to end
     step       int32                optimizer steps taken before it; -1 outside the loop
     operation  dictionary<string>   of a message: allreduce_, send, ...; of startup: imports, model, ...; else null
     bytes      int64, null          payload of a message on this rank
@@ -13,12 +13,11 @@ probe saw it, from whatever thread issued it. `spans/rank-0003.arrows` is an Arr
     group      dictionary<string>   of a message: the process group's name; else null
     peer       int32, null          of a message between two processes: the other one's number; of a collective with a
                                     root, broadcast_ for instance: the root's
-    begun_ns   int64, null          of a message: when it began to move, where the backend knows it; gloo does not
-    dtype      dictionary<string>   of a message: float32, ...; null where it carries nothing
+    begun_ns   int64, null          of a message: when its transfer began, if the backend reports it; gloo does not
+    dtype      dictionary<string>   of a message: float32, ...; null if it carries nothing
 
-The end of a message is when this rank was told of it: at or after it, never before. A message that took longer than a
-flush stands there twice, first without its end; `read_spans` returns it once. Files of version 1 lack the last two
-columns, and ends of messages; of those of the first days, `peer` too.
+The end of a message is when this rank was notified: at or after its completion, never before. A message that lasted
+longer than one flush interval is in the file twice, first without its end; `read_spans` returns it once.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 SPAN_SCHEMA = "paceline.spans/2"
-READABLE = (SPAN_SCHEMA, "paceline.spans/1")
 
 # `communicate`: the main thread is blocked in communication. `step`: one optimizer step, around all else in it.
 # `group`: no time at all; its `operation` names the ranks of `group`, "0 2", before the first message in it.
@@ -72,13 +70,13 @@ class Words:
     """A column of text: few words, many rows."""
 
     codes: np.ndarray
-    """Index into `words`; -1 where the row has none."""
+    """Index into `words`; -1 if the row has none."""
     words: tuple[str, ...]
 
     @classmethod
     def of(cls, texts: Iterable[str | None]) -> Words:
-        """The column that holds these texts."""
-        import numpy as np  # 0.1 s, and those who only name kinds have no use for it
+        """The column of these texts."""
+        import numpy as np  # 0.1 s, and not needed for the names of kinds
 
         known: dict[str, int] = {}
         codes = [-1 if text is None else known.setdefault(text, len(known)) for text in texts]
@@ -101,24 +99,24 @@ class RankTrace:
 
     rank: int
     kind: np.ndarray
-    """Index into SPAN_KINDS, int8; -1 for a kind that only a later version knows."""
+    """Index into SPAN_KINDS, int8; -1 for an unknown kind."""
     start_ns: np.ndarray
     end_ns: np.ndarray
-    """-1 where the span was never seen to end."""
+    """-1 if the span was never seen to end."""
     step: np.ndarray
     operation: Words
     bytes: np.ndarray
-    """-1 where not a message."""
+    """-1 if not a message."""
     sequence: np.ndarray
-    """-1 where not a collective."""
+    """-1 if not a collective."""
     group: Words
     peer: np.ndarray
     """The other process of a message between two, the root of a collective that has one, -1 for all else."""
     begun_ns: np.ndarray
-    """-1 where not known."""
+    """-1 if unknown."""
     dtype: Words
     truncated: bool = False
-    """Whether the file broke off: what stands here is what was flushed before."""
+    """Whether the file is truncated."""
 
     def __len__(self) -> int:
         return len(self.kind)

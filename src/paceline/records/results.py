@@ -1,4 +1,4 @@
-"""What a study came to: the records that analysis hands to the report, the terminal and `--json`."""
+"""Results of a study: the records that analysis passes to the report, the terminal and `--json`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Interval:
     n: int
     """Number of repeats behind it."""
     coverage: float | None
-    """Confidence of the interval for the median; None where it is only the range (n < 5)."""
+    """Confidence of the interval for the median; None if it is only the range (n < 5)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Spread:
 
     mean: float
     std: float | None
-    """None where there is only one."""
+    """None if there is only one."""
     n: int
 
 
@@ -73,9 +73,9 @@ class PhaseResult:
     gain: Gain | None
     """Over the phase before; None for the first."""
     test_s: Interval | None = None
-    """Time of that test; None where it was not noted."""
+    """Time of that test; None if not measured."""
     trainable: int | None = None
-    """Parameters that learned in it; None likewise."""
+    """Trainable parameters; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class RunView:
     picture: Picture | None
     """None on a GPU, where the host's spans show when work was queued, not when it ran."""
     cpu: CpuTimes | None
-    """None where nothing was counted."""
+    """None if nothing was counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ class PointResult:
     point_id: str
     point: Point
     label: str
-    """The point by its ranks and by what the study varies besides: `4 ranks on 2 hosts, flat`."""
+    """The point by its ranks and the study's factors: `4 ranks on 2 hosts, flat`."""
     runs: int
     """Finished runs behind the figures."""
     epoch_s: Interval | None
@@ -111,27 +111,27 @@ class PointResult:
     ledger_s: dict[str, float | None] | None
     """Seconds by kind, mean over ranks, of the median run: sums to that run's `wall_s`."""
     rank_ledgers_s: tuple[dict[str, float | None], ...]
-    """The same for each rank of the median run."""
+    """Seconds by kind for each rank of the median run."""
     median_run: int | None
     curves: tuple[Curve, ...]
     parameters: int | None
     oversubscribed: bool
     lost_shares: dict[str, float] = field(default_factory=dict)
-    """Fraction of the loop's time that each kind lost against the baseline; empty where not known."""
+    """Fraction of the loop's time by which each kind exceeds the baseline; empty if unknown."""
     failure: str | None = None
     """Why runs are missing, in a sentence."""
     series: str = ""
-    """The line over ranks that it belongs to, by what is varied besides: `flat`; empty where nothing is."""
+    """The series over ranks that it belongs to, named by its factors: `flat`; empty without factors."""
     baseline: str | None = None
     """The point that its speed-up is measured against."""
     messages: float | None = None
     """Messages with a payload that a rank takes part in, per step in the timed epochs of the median run."""
     message_bytes: float | None = None
-    """Payload of these messages, likewise."""
+    """Payload of these messages, in bytes per step."""
     exposed_share: float | None = None
     """Fraction of those epochs in which a rank communicated and computed nothing."""
     anatomy: TraceSummary | None = None
-    """What the traces of the median run show."""
+    """Summary of the traces of the median run."""
     view: RunView | None = field(default=None, compare=False, repr=False)
     """What is drawn of it; arrays, which no comparison of results is about."""
     efficiencies: Efficiencies | None = None
@@ -146,20 +146,20 @@ class PointResult:
     phases: tuple[PhaseResult, ...] = ()
     """In order; times and speed-ups above are those of the first."""
     features: CachedFeatures | None = None
-    """What stood in for images in the first phase, of the run that waited longest for it; None where nothing did."""
+    """Cached features of the first phase, of the run with the longest `ready_s`; None without."""
     network: dict[str, str] = field(default_factory=dict)
-    """Of a pretrained network: its name, where its weights came from, what was done to images; empty for others."""
+    """Of a pretrained network: its name, the source of its weights, its preprocessing; empty for others."""
     learning: Learning | None = None
-    """What its curves show; None for a script, and where no run is finished."""
+    """Figures of its learning curves; None for a script, and without a finished run."""
 
     @property
     def ranks_and_servers(self) -> int:
-        """Processes that an efficiency is asked of: a server counts as a rank."""
+        """Number of processes for an efficiency: a server counts as a rank."""
         return self.point.ranks + self.point.servers
 
     @property
     def fair(self) -> bool:
-        """Whether it says how the training scales: on cores of its own, and on hosts that are machines."""
+        """Whether it shows how training scales: no shared cores, no emulated hosts."""
         return not (self.oversubscribed or self.emulated)
 
 
@@ -169,11 +169,11 @@ class Comparison:
 
     ranks: int
     points: tuple[str, ...]
-    """The fastest first; after them those that say little about scaling, and those without a time."""
+    """The fastest first; last those with shared cores or emulated hosts, and those without a time."""
     ratios: dict[str, Interval]
     """Throughput of each timed point over the first one's."""
     undecided: tuple[str, ...]
-    """Points besides the fastest that its repeats cannot be told apart from."""
+    """Points that cannot be distinguished from the fastest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +185,7 @@ class Percent:
     p: float | None
     """That nothing differs, corrected for all effects on this figure; None with fewer than five repeats."""
     real: bool
-    """Whether the test says that it differs, and the interval leaves out 100."""
+    """Whether the test is significant and the interval excludes 100."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,21 +199,21 @@ class Effect:
     """Whether it is the factor's first value: every figure is then 100 by definition."""
     point_id: str
     loss_pct: Percent | None
-    """Test loss; None where a run has none, or none that a ratio can be of."""
+    """Test loss; None if a run has none, or none that a ratio can be of."""
     accuracy_pct: Percent | None
     """Test accuracy."""
     time_pct: Percent | None
-    """Training time: of all epochs, evaluation left out; of a script, of whole runs."""
+    """Training time of all epochs without evaluation; of a script, of whole runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotRun:
-    """A point that the machine or cluster at hand cannot hold: it was left out, and says why."""
+    """A point that was not run because it does not fit on this machine or cluster."""
 
     label: str
-    """The point by its ranks and by what the study varies besides."""
+    """The point by its ranks and the study's factors."""
     settings: dict[str, str | int | float | bool | None]
-    """Path of a setting -> its value: the ranks, and what the study varies besides."""
+    """Path of a setting -> its value: the ranks and the study's factors."""
     reason: str
     """In a sentence."""
 
@@ -225,19 +225,19 @@ class StudyResults:
     study: Study
     folder: str
     baseline: str | None
-    """The point that speed-ups are measured against, of the first series where they differ: the fewest ranks."""
+    """The point with the fewest ranks, which speed-ups are relative to; of the first series if they differ."""
     points: tuple[PointResult, ...]
     findings: tuple[Finding, ...]
     machine: Machine | None
     expected_runs: int
-    """Runs that the study asks for: fewer finished ones make the results partial."""
+    """Runs of the study: with fewer finished ones the results are partial."""
     commit: str | None
     comparisons: tuple[Comparison, ...] = ()
     """One for each number of ranks at which there are several series."""
     lesson: LearningSummary = LearningSummary()
     """What the study as a whole shows about learning."""
     not_run: tuple[NotRun, ...] = ()
-    """Points of the study that were left out, in its order."""
+    """Points of the study that were not run, in its order."""
     laws: tuple[SeriesLaws, ...] = ()
     """Scaling laws, one entry for every series with two numbers of ranks or more."""
     effects: tuple[Effect, ...] = ()

@@ -1,22 +1,29 @@
-"""What a rank is told (Manifest), what it says (RankReport), what a run came to (RunResult, Machine)."""
+"""Input of a rank (Manifest), its output (RankReport), and the results of a run (RunResult, Machine)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from paceline import catalog
 from paceline.records.allocation import Clock, Complaint, Link, ProcessFacts
-from paceline.records.flat_parts import part
 from paceline.records.settings import LaunchSettings
 from paceline.records.study import Point
 
+_Part = TypeVar("_Part")
+
 STOPPED = 75
-"""Exit code of a rank that wrote a checkpoint and left because it was told to: what sysexits.h calls a try again."""
+"""Exit code of a rank that was asked to stop and has written a checkpoint: EX_TEMPFAIL of sysexits.h."""
+
+
+def part(cls: type[_Part]) -> _Part:
+    """A field that is a nested record in Python; in JSON its fields are in the enclosing object."""
+    return field(default_factory=cls, metadata={"part": cls})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """`manifest.json`: everything a rank is told, under every launcher."""
+    """`manifest.json`: the input of every rank, under every launcher."""
 
     SCHEMA = "paceline.manifest/1"
 
@@ -37,40 +44,40 @@ class Manifest:
     launched_at_ns: int
     """Instant on the host's monotonic clock from which the ranks' ledgers run."""
     launched_at: str
-    """The same as wall-clock time, ISO 8601."""
+    """Wall-clock time of the launch, ISO 8601."""
     attempt: int = 1
     """Which try at this run: more than 1 after a kill."""
     versions: dict[str, str] = field(default_factory=dict)
     commit: str | None = None
-    """Commit of Paceline's checkout, where it runs from one."""
+    """Commit of Paceline's checkout; None if it is installed."""
     launch: LaunchSettings = LaunchSettings()
-    """What was asked of the launcher."""
+    """Settings of the launcher."""
     force: bool = False
-    """Whether to go on where what was given makes the measurement meaningless."""
+    """Whether to run although the preflight check calls the measurement meaningless."""
     oversubscribed: bool = False
-    """Whether more threads than cores were asked for, as far as that was known beforehand."""
+    """Whether there are more threads than cores, as known before the launch."""
 
     @property
     def warned(self) -> bool:
-        """Whether the ranks may be told to write a checkpoint and leave, before they are ended."""
+        """Whether the ranks may be asked to write a checkpoint and stop before their job ends."""
         return catalog.launcher(self.point.launcher).is_scheduler and self.launch.grace_s > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """`job.json`: the scheduler's job in which an attempt runs, kept up by the launcher."""
+    """`job.json`: the scheduler's job of an attempt, updated by the launcher."""
 
     SCHEMA = "paceline.job/1"
 
     scheduler: str
     name: str
-    """Nobody else's: by it a job is found whose submitter was killed before it heard the number."""
+    """Unique: a job is found by it if its submitter was killed before it knew the job ID."""
     launched_at_ns: int
     """Of the manifest: the attempt that it belongs to."""
     job_id: str = ""
-    """Empty until the scheduler has said it."""
+    """Empty until the scheduler has assigned it."""
     state: str = "SUBMITTING"
-    """As the scheduler said it last."""
+    """As last reported by the scheduler."""
     over: bool = False
     """Whether the launcher has seen the job's end, or has ended it."""
     submitted_at: str | None = None
@@ -83,10 +90,10 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meeting:
-    """`ranks/meeting.json`: where rank 0 listens for the others, where no launcher has said so."""
+class Rendezvous:
+    """`ranks/rendezvous.json`: the rendezvous address of rank 0, if no launcher provides one."""
 
-    SCHEMA = "paceline.meeting/1"
+    SCHEMA = "paceline.rendezvous/1"
 
     address: str
     port: int
@@ -96,7 +103,7 @@ class Meeting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankStart:
-    """`ranks/rank-0003.start`: where a rank's process runs, as the keeper beside it says."""
+    """`ranks/rank-0003.start`: the process of a rank, written by its wrapper."""
 
     SCHEMA = "paceline.start/1"
 
@@ -109,14 +116,14 @@ class RankStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankEnd:
-    """`ranks/rank-0003.end`: how a rank's process ended, as the keeper beside it saw it."""
+    """`ranks/rank-0003.end`: how the process of a rank ended, written by its wrapper."""
 
     SCHEMA = "paceline.end/1"
 
     rank: int
     host: str
     code: int
-    """Exit code, minus the signal's number where one killed it."""
+    """Exit code; minus the signal's number if a signal killed it."""
     ended_at_ns: int
     """Instant on that host's monotonic clock."""
 
@@ -138,7 +145,7 @@ class Epoch:
     """From the first step's start to the last step's end; evaluation is not in it."""
     evaluate_s: float
     whole: bool
-    """Whether every sample was used: False where `steps` ended the epoch early."""
+    """Whether every sample was used: False if `steps` ended the epoch early."""
     resumed: bool = False
     """Whether it was interrupted: its time is then the sum of its parts."""
     phase: str = "train"
@@ -152,17 +159,17 @@ class NoiseEpoch:
     epoch: int
     """As in `curves.csv`."""
     step: int
-    """The last of them, counted from 0."""
+    """The last measured step, counted from 0."""
     measured: int
-    """How many they are."""
+    """Number of measured steps."""
     noise_scale: float | None
-    """variance / signal, in samples; None where the signal is not above 0."""
+    """variance / signal, in samples; None if the signal is not above 0."""
     variance: float
     """tr(Σ): by how much the gradient of a single sample varies, squared and summed over parameters; their mean."""
     signal: float
-    """|G|²: square of the gradient without noise; their mean, which may be below 0 where noise is all there is."""
+    """|G|²: square of the gradient without noise; their mean, which may be below 0 if noise is all there is."""
     differences: int
-    """Between neighbouring measured steps: from these come the three figures below, None where there are none."""
+    """Number of differences between neighbouring measured steps; the next three figures are None if 0."""
     variance_var: float | None
     """Variance of one step's `variance`."""
     signal_var: float | None
@@ -170,12 +177,12 @@ class NoiseEpoch:
     gain: float | None = None
     """Of AdaScale, after the epoch; None under any other rule."""
     progress: float | None = None
-    """Of AdaScale: how many steps the schedule has come to, of those that were taken."""
+    """Of AdaScale: steps of the schedule that are done, at most those that were taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseEnd:
-    """Where a phase of the training ended: what the test said then."""
+    """The end of a training phase: results of its test."""
 
     name: str
     """train or finetune."""
@@ -184,28 +191,28 @@ class PhaseEnd:
     test_loss: float
     test_accuracy: float
     test_s: float | None = None
-    """How long the test took on rank 0, the wait for the others included; None in results from before it was noted."""
+    """How long the test took on rank 0, the wait for the others included; None if not measured."""
     trainable: int | None = None
-    """Parameters that learned in it: those of the head alone where the base was frozen. None likewise."""
+    """Trainable parameters: only those of the head if the base is frozen. None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedFeatures:
-    """What a frozen base made of the images, computed once and trained on in their place."""
+    """Outputs of a frozen base for all images, computed once and trained on instead of the images."""
 
     samples: int
     """Of training, validation and test."""
     size: int
     """Numbers for each."""
     ready_s: float
-    """Until they were computed, or found in the cache."""
+    """Seconds until they were computed, or found in the cache."""
     found: bool
-    """Whether an earlier run had left them there."""
+    """Whether they were in the cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingReport:
-    """What a rank reports of Paceline's own training."""
+    """Results of a rank in Paceline's own training."""
 
     epochs: tuple[Epoch, ...] = ()
     test_loss: float | None = None
@@ -213,30 +220,30 @@ class TrainingReport:
     load_s: float | None = None
     """Time until the data set was mapped or read, and its split known."""
     read_bytes: int | None = None
-    """Bytes that went through read calls meanwhile; None where the system does not count them."""
+    """Bytes of read calls during loading; None if the system does not count them."""
     weights_sha256: str | None = None
-    """Of the parameters and buffers at the end: equal on all ranks that hold the same shard of the network."""
+    """Of the parameters and buffers at the end: equal on all ranks with the same shard of the network."""
     resumed_from_step: int | None = None
     resume_note: str | None = None
     """What differed from the process that wrote the checkpoint: host or versions."""
     phases: tuple[PhaseEnd, ...] = ()
     """Phases of the training that are over; the last one's test is that of the run."""
     features: CachedFeatures | None = None
-    """None where it trained on the images themselves."""
+    """None if it trained on the images themselves."""
     network: dict[str, str] = field(default_factory=dict)
-    """Of a pretrained network: its name, where its weights came from, what was done to images; empty for others."""
+    """Of a pretrained network: its name, the source of its weights, its preprocessing; empty for others."""
     noise: tuple[NoiseEpoch, ...] = ()
     """Epochs in which gradient noise was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptFigures:
-    """What is known of a script, of one rank or of all together."""
+    """Figures of a script, of one rank or of all ranks together."""
 
     samples: int | None = None
-    """What went through its model in the timed steps, all but the first; None where that is not known."""
+    """Samples of its model in the timed steps, all but the first; None if unknown."""
     timed_s: float | None = None
-    """From the start of its second step to the end of its last, of the slowest rank; None where there is no second."""
+    """From the start of its second step to the end of its last, of the slowest rank; None if there is no second."""
     found: tuple[str, ...] = ()
     """What the probe recognised in it, such as DDP."""
     notes: tuple[str, ...] = ()
@@ -245,13 +252,13 @@ class ScriptFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankReport:
-    """`ranks/rank-0003.json`: what a rank says when it is done, or how it failed."""
+    """`ranks/rank-0003.json`: the result of a rank, or its error."""
 
     SCHEMA = "paceline.rank/1"
 
     rank: int
     status: str
-    """done, failed, or stopped: it was told to leave, and has written a checkpoint."""
+    """done, failed, or stopped: it was asked to stop, and has written a checkpoint."""
     host: str
     pid: int
     device: str
@@ -265,18 +272,18 @@ class RankReport:
     parameters: int | None = None
     error: str | None = None
     error_kind: str | None = None
-    """peer where another rank's end was the cause, own otherwise."""
+    """peer if another rank's end was the cause, else own."""
     traceback: str | None = None
     role: str = "rank"
     """rank, server or coordinator; a server's steps and parameters are its own."""
     staleness: tuple[int, ...] = ()
     """Of an asynchronous server: gradients whose parameters lacked 0, 1, 2, ... steps of the slowest rank."""
     clock_offset_ns: int = 0
-    """What its monotonic clock shows more than rank 0's at the same instant."""
+    """Its monotonic clock minus that of rank 0 at the same instant."""
     clock_error_ns: int | None = None
-    """That is off by this at most; None where it was not found out."""
+    """Upper bound of the offset's error; None if unknown."""
     clock_at_end: Clock | None = None
-    """The same once more after the last step, where it reads another clock than rank 0."""
+    """Its clock after the last step; None if it reads the same clock as rank 0."""
     training: TrainingReport = part(TrainingReport)
     """Empty for a script and for a server."""
     script: ScriptFigures = part(ScriptFigures)
@@ -285,7 +292,7 @@ class RankReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """`machine.json`: what the ranks were given."""
+    """`machine.json`: the hardware and software of the ranks."""
 
     SCHEMA = "paceline.machine/1"
 
@@ -304,19 +311,19 @@ class Machine:
     backend: str
     versions: dict[str, str]
     ranks: tuple[ProcessFacts, ...] = ()
-    """What every process said of itself before the first step."""
+    """Facts of every process before the first step."""
     links: tuple[Link, ...] = ()
     complaints: tuple[Complaint, ...] = ()
-    """Where it is not what was asked for."""
+    """Differences from the requested allocation."""
     clocks: tuple[Clock, ...] = ()
     """Of every process against the launcher's, before the first step."""
     clocks_at_end: tuple[Clock, ...] = ()
-    """The same after the last step, of processes whose clock is another: between the two it drifts evenly."""
+    """After the last step, of processes with another clock: a linear drift between the two is assumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """`result.json`: without it the run did not happen."""
+    """`result.json`: a run without it is not finished."""
 
     SCHEMA = "paceline.result/1"
 
@@ -330,7 +337,7 @@ class RunResult:
     total_s: float | None
     """From launch to the last rank's end; None for a resumed run, of which only a part was seen."""
     wall_s: float
-    """The same for this attempt alone: what its ledger sums to."""
+    """Of this attempt only: the sum of its ledger."""
     epochs: tuple[Epoch, ...]
     """Times are those of the slowest rank."""
     test_loss: float | None
@@ -342,28 +349,28 @@ class RunResult:
     weights_sha256: str | None
     """Of rank 0."""
     oversubscribed: bool
-    """More threads than cores: kept out of fits."""
+    """More threads than cores: excluded from fits."""
     device: str = "cpu"
     """cpu or cuda."""
     resumed_from_step: int | None = None
     resume_note: str | None = None
     read_bytes: int | None = None
-    """Bytes that a rank read while it loaded the data, the most of any rank; None where they were not counted."""
+    """Bytes that a rank read while it loaded the data, the most of any rank; None if they were not counted."""
     queue_s: float | None = None
-    """Time that its job waited in a scheduler's queue, before the launch; None where there is none."""
+    """Time that its job waited in a scheduler's queue, before the launch; None without a queue."""
     staleness_max: int | None = None
     """Of an asynchronous strategy: the most steps that a rank was ahead of the slowest."""
     emulated: bool = False
-    """Whether several hosts were only namespaces of one machine: kept out of fits."""
+    """Whether several hosts were only namespaces of one machine: excluded from fits."""
     script: ScriptFigures = part(ScriptFigures)
     """Of all ranks together; empty for Paceline's own training."""
     classes: int | None = None
-    """Of the data set: what guessing gives follows from it. None for a script, and where it was not noted."""
+    """Of the data set: what guessing gives follows from it. None for a script, and if it was not noted."""
     phases: tuple[PhaseEnd, ...] = ()
-    """Phases of the training, with the test after each; empty in results from before there were any."""
+    """Phases of the training, with the test after each; empty for a script."""
     features: CachedFeatures | None = None
-    """Of a first phase on cached features: as the slowest rank saw them; None where it trained on the images."""
+    """Of a first phase on cached features, on the slowest rank; None if it trained on the images."""
     network: dict[str, str] = field(default_factory=dict)
-    """Of a pretrained network: its name, where its weights came from, what was done to images; empty for others."""
+    """Of a pretrained network: its name, the source of its weights, its preprocessing; empty for others."""
     noise: tuple[NoiseEpoch, ...] = ()
     """Epochs in which gradient noise was measured."""

@@ -1,8 +1,8 @@
-"""What the sections of a study file may say: one dataclass each, every key with its unit and its default.
+"""Sections of a study file: one dataclass each, every key with its unit and its default.
 
     [data] [augment] [model] [train] [finetune] [run] [launch] [script]
 
-A new setting goes here, its checks into studies/load/checks.py, and its meaning into docs/study-file.md.
+To add a setting, add it here, its checks to studies/load/checks.py, and its meaning to docs/study-file.md.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ class DataSettings:
     dataset: str = "mnist"
     """A name of the catalog, or a path: `.npz`, or a folder of IDX files."""
     train_samples: int | None = None
-    """How many samples to train on; all that are left after validation where None."""
+    """Number of training samples; all but those for validation if None."""
     test_samples: int | None = None
-    """How many samples of the test set to test on; all of it where None."""
+    """Number of test samples; all if None."""
     validation: float = 0.0
-    """Held out of the training set: a fraction below 1, a number of samples from 1 on."""
+    """Part of the training set for validation: a fraction below 1, or a number of samples from 1 on."""
     shape: tuple[int, ...] | None = None
     """Height, width, channels of `synthetic` images."""
     classes: int | None = None
@@ -31,29 +31,29 @@ class DataSettings:
     read: str = "mapped"
     """mapped (one decoded cache per host), whole (every rank reads all) or mpi-io (every rank reads its share)."""
     image_size: int | None = None
-    """Height and width to which the images of a folder are brought; the data set's own where None."""
+    """Height and width to which the images of a folder are resized; the data set's default if None."""
     test: float = 0.0
-    """Fraction of an image folder held out as its test set, where it brings none; a sixth where 0."""
+    """Fraction of an image folder for testing, if it has no test set; a sixth if 0."""
     damaged: str = "refuse"
-    """refuse or skip: what is done where images of a folder cannot be decoded."""
+    """refuse or skip: what to do with images that cannot be decoded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AugmentSettings:
-    """`[augment]` of a study file: how training images are changed, each in its own way. All zero changes nothing."""
+    """`[augment]` of a study file: random changes of training images. All zero changes nothing."""
 
     crop: int = 0
-    """Pixels of padding on every side, out of which the image's own size is cut again."""
+    """Pixels of padding on every side; a random crop has the original size."""
     flip: bool = False
-    """Left and right exchanged, every other time."""
+    """Random horizontal flip."""
     shift: float = 0.0
     """At most this fraction of height and width."""
     zoom: float = 0.0
     """At most this fraction larger or smaller."""
     rotation: float = 0.0
-    """At most so many degrees, either way."""
+    """Largest angle in degrees, in both directions."""
     colour: float = 0.0
-    """How far brightness, contrast and saturation change at most, as a fraction."""
+    """Largest change of brightness, contrast and saturation, as a fraction."""
     cutout: int = 0
     """Side of a square that is blanked, in pixels."""
 
@@ -65,7 +65,7 @@ class ModelSettings:
     name: str = "cnn-690k"
     """A name of the catalog, or `my_file.py:build`."""
     options: dict[str, object] = field(default_factory=dict)
-    """What else stands in `[model]`: passed to the function that builds the model."""
+    """All other keys of `[model]`: passed to the function that builds the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class TrainSettings:
     momentum: float = 0.0
     """For SGD and LARS."""
     weight_decay: float | None = None
-    """The optimizer's own default where None: 0.01 for adamw and lamb, 0.0005 for lars, 0 for the others."""
+    """The optimizer's default if None: 0.01 for adamw and lamb, 0.0005 for lars, 0 for the others."""
     batch_global: int | None = None
     """Samples between two optimizer steps over all ranks: fixed in strong scaling."""
     batch_per_rank: int | None = None
@@ -90,45 +90,45 @@ class TrainSettings:
     checkpoint_every: int = 0
     """Steps between two checkpoints; 0 writes none, because a short run is sooner repeated."""
     precision: str = "float32"
-    """float32; bfloat16 (mixed: weights and messages stay float32); float64 where the order of summation matters."""
+    """float32; bfloat16 (mixed: weights and messages stay float32); float64 if the order of summation matters."""
     recipe: str = ""
-    """scale (what keeps accuracy at this size, chosen and said), as-published (what the reports did), or as given."""
+    """scale (chooses settings that preserve accuracy), as-published (as in the reports), or empty for none."""
     lr_rule: str = "none"
     """How `lr` grows with the batch: none, linear, sqrt or adascale."""
     lr_batch: int | float | None = None
-    """The global batch that `lr` is meant for; where None, one rank's batch if that is given, else the global one. A
-    recipe may make it a fraction: one rank's share of a batch that does not divide."""
+    """The global batch of `lr`; if None, `batch_per_rank` if it is set, else the global batch. A
+    recipe may choose a fraction: one rank's share of a batch that does not divide evenly."""
     warmup_epochs: float = 0.0
-    """Over so many epochs the rate rises from `lr` to what the rule makes of it, where that is more."""
+    """Epochs in which the rate rises from `lr` to the rate of the rule, if that is higher."""
     schedule: str = "constant"
     """constant, step, cosine or one-cycle, over the epochs of the run."""
     step_epochs: float | None = None
-    """Of step: epochs between two falls."""
+    """Of step: epochs between two drops."""
     step_factor: float = 0.1
-    """Of step: what the rate is multiplied with at each. Both hold for either phase."""
+    """Of step: factor of the rate at each drop. Both apply to both phases."""
     epochs_rule: str = "none"
     """none, or divide-by-ranks: epochs ÷ ranks, as a published study did."""
     label_smoothing: float = 0.0
     average_epochs: float = 0.0
-    """Evaluate an exponential average of the weights over about so many epochs; 0 the weights themselves."""
+    """Evaluate an exponential average of the weights over about this many epochs; 0 for no average."""
     clip_norm: float = 0.0
-    """The most that the norm of all gradients may be; 0 for no limit."""
+    """Largest norm of all gradients; 0 for no limit."""
     accumulate: int = 1
-    """Parts in which a rank computes its share of a step, so that less memory is needed."""
+    """Micro-batches of a rank per step: more need less memory."""
     epsilon: float | None = None
-    """Of adam, adamw, adadelta, lars and lamb; the optimizer's own where None."""
+    """Of adam, adamw, adadelta, lars and lamb; the optimizer's default if None."""
     rho: float | None = None
-    """Of adadelta: how much of its averages is kept from step to step; PyTorch's 0.9 where None."""
+    """Of adadelta: decay of its running averages; PyTorch's 0.9 if None."""
     initialiser: str = ""
-    """keras (Glorot uniform, zero biases), or PyTorch's own where empty."""
+    """keras (Glorot uniform, zero biases), or PyTorch's default if empty."""
     sync_batchnorm: bool = False
     """Whether batch-norm takes its statistics over all ranks."""
     cached_features: bool = False
-    """Whether what a frozen base makes of every image is computed once and reused."""
+    """Whether the outputs of a frozen base are computed once per image and reused."""
     noise_every: int = 0
     """Steps between two measurements of the gradient noise; 0 for none."""
     target_accuracy: float | None = None
-    """The accuracy that time and steps are asked for; changes no run."""
+    """The validation accuracy for the time to target; changes no run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,27 +136,27 @@ class FinetuneSettings:
     """`[finetune]` of a study file: a second phase, in which a frozen base learns, too."""
 
     epochs: int = 0
-    """None where 0."""
+    """None if 0."""
     lr: float = 0.00001
     optimizer: str = ""
-    """That of `[train]` where empty."""
+    """That of `[train]` if empty."""
     schedule: str = ""
-    """Over the epochs of this phase; that of `[train]` where empty."""
+    """Over the epochs of this phase; that of `[train]` if empty."""
     epsilon: float | None = None
     rho: float | None = None
-    """Those of `[train]` where None and its optimizer is the same; else the optimizer's own."""
+    """If None: those of `[train]` with the same optimizer, else the optimizer's default."""
     batchnorm: str = "frozen"
-    """frozen (statistics as they came with the weights) or train."""
+    """frozen (statistics of the pretrained weights) or train."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptSettings:
-    """`[script]` of a study file: a program of the user's own, in place of data, model and training."""
+    """`[script]` of a study file: the user's script instead of data, model and training."""
 
     path: str = ""
     """A Python file, relative to the study file."""
     arguments: tuple[str, ...] = ()
-    """What follows its name on a command line."""
+    """Its command-line arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,59 +164,59 @@ class RunSettings:
     """`[run]` of a study file."""
 
     ranks: tuple[int, ...] = (1, 2)
-    """Processes that train. Empty where hosts × ranks_per_host says it."""
+    """Numbers of training processes. Empty if ranks_per_host is set."""
     hosts: int = 1
-    """Machines that the ranks are spread over, as equally as can be."""
+    """Number of hosts; ranks are distributed evenly."""
     ranks_per_host: int | None = None
-    """In place of `ranks`: their number is then hosts × ranks_per_host."""
+    """Instead of `ranks`: hosts × ranks_per_host processes."""
     threads: int = 1
-    """Threads of one rank: one, so that ranks and not BLAS decide how many cores are used."""
+    """Threads per rank. With 1, the number of ranks is the number of cores in use."""
     cores: int | None = None
-    """Cores that a rank is kept to, where it is pinned; as many as it has threads where None."""
+    """Cores per rank if it is pinned; as many as threads if None."""
     strategy: str = "ddp"
     launcher: str = "local"
     device: str = "auto"
-    """auto takes one GPU per local rank where there is one, else the CPU."""
+    """auto uses one GPU per local rank if available, else the CPU."""
     pin: bool = True
-    """Give each rank cores of its own where there are enough."""
+    """Pin each rank to separate cores if there are enough."""
     repeats: int = 5
-    """With three, no rank test can find a difference."""
+    """Runs per point. With three, no rank test can find a difference."""
     scaling: str | None = None
-    """strong (batch_global fixed) or weak (batch_per_rank fixed); follows from the batch where None."""
+    """strong (batch_global fixed) or weak (batch_per_rank fixed); follows from the batch if None."""
     heartbeat_s: float = 30.0
-    """Ranks that make no progress for this long are called hung."""
+    """Ranks without progress for this long are reported as hung."""
     servers: int | None = None
-    """Of parameter-server: processes that hold the parameters, beside the ranks; 1 where None."""
+    """Of parameter-server: processes for the parameters, in addition to the ranks; 1 if None."""
     server_threads: int | None = None
-    """Of parameter-server: threads, and so cores, of one server; 1 where None."""
+    """Of parameter-server: threads, and so cores, of one server; 1 if None."""
     staleness: int | None = None
-    """Of parameter-server-async: how many steps the fastest rank may be ahead of the slowest; 4 where None."""
+    """Of parameter-server-async: how many steps the fastest rank may be ahead of the slowest; 4 if None."""
     average_every: int | None = None
-    """Of local-sgd: steps between two averages; 8 where None."""
+    """Of local-sgd: steps between two averages; 8 if None."""
     compression_rank: int | None = None
-    """Of ddp-powersgd: rank of the matrices that stand in for a gradient; 2 where None."""
+    """Of ddp-powersgd: rank of the gradient approximation; 2 if None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSettings:
-    """`[launch]` of a study file, or a site profile: how ranks come to exist on the machines at hand."""
+    """`[launch]` of a study file, or a site profile: how ranks are started."""
 
     site: str = ""
-    """Name of the site profile that fills in what the study file does not say."""
+    """Name of the site profile with defaults for this section."""
     machines: tuple[str, ...] = ()
     """Names of the hosts for torchrun and mpi; the first `run.hosts` of them are used."""
     agent: tuple[str, ...] = ("ssh",)
-    """Command that runs another on a host: it is given the host's name and the command."""
+    """Command that runs another on a host; its arguments are the host's name and the command."""
     interface: str = ""
     """Network interface between hosts. On one host everything stays on loopback."""
     mpiexec: str = "mpiexec"
     """MPICH's or Open MPI's: a name on the path, or a path."""
     start: str = "srun"
-    """Of slurm: srun or mpiexec, which starts the ranks inside the job."""
+    """Of slurm: srun or mpiexec, to start the ranks inside the job."""
     account: str = ""
     partition: str = ""
     time_limit: str = ""
-    """Of one run's job, as the scheduler writes it: 00:30:00."""
+    """Of the job of one run, in the scheduler's format: 00:30:00."""
     constraint: str = ""
     gpus_per_host: int = 0
     directives: tuple[str, ...] = ()
@@ -224,14 +224,14 @@ class LaunchSettings:
     modules: tuple[str, ...] = ()
     """Environment modules that a job loads first."""
     grace_s: float = 60.0
-    """How long before its end a job is warned, to write a checkpoint."""
+    """Seconds of warning before a job ends, to write a checkpoint."""
     ray_address: str = ""
-    """Of an existing cluster; a local one is started where empty."""
+    """Of an existing cluster; a local one is started if empty."""
     spread: bool = True
-    """Of ray: whether ranks go to as many nodes as `run.hosts` asks for, or packed onto as few as can be."""
+    """Of ray: whether ranks are spread over `run.hosts` nodes, or packed onto as few as possible."""
 
 
-# Keys that have been part of a point's name from the first version on, at their default, too.
+# Keys that are shown, and part of a point's name, also at their default.
 _FIRST: dict[type, tuple[str, ...]] = {
     DataSettings: ("dataset", "train_samples", "validation", "shape", "classes", "samples"),
     TrainSettings: (
@@ -241,7 +241,7 @@ _FIRST: dict[type, tuple[str, ...]] = {
 }
 
 
-def said(settings: DataSettings | AugmentSettings | TrainSettings | FinetuneSettings) -> dict[str, object]:
-    """The settings of a section that are not at their default, and those that were there from the first version on."""
+def shown_settings(settings: DataSettings | AugmentSettings | TrainSettings | FinetuneSettings) -> dict[str, object]:
+    """The settings of a section that differ from their defaults, and its main settings."""
     usual, always = asdict(type(settings)()), _FIRST.get(type(settings), ())
     return {key: value for key, value in asdict(settings).items() if key in always or value != usual[key]}

@@ -4,7 +4,7 @@
 
 A point's identity is its settings: `point_id` is a hash of everything that can change what a run
 computes or how fast it does so, the contents of the data and of a model file or script included. What only
-says how often or how patiently to measure (repeats, heartbeat) is left out of it.
+sets how often and with which timeout to measure (repeats, heartbeat) is not included.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from paceline.records.settings import (
     RunSettings,
     ScriptSettings,
     TrainSettings,
-    said,
+    shown_settings,
 )
 from paceline.units import counted
 
@@ -54,13 +54,13 @@ class Study:
     design: str = "grid"
     """grid (every combination of the factors), or one-at-a-time (the first value of each is the baseline)."""
     asks: str = "time"
-    """time or accuracy: what its report opens with."""
+    """time or accuracy: the main figure of its report."""
     published: str = ""
-    """The published table that its report puts beside its own results."""
+    """The published table that its report compares with."""
     fits: str = ""
-    """machine leaves out what the machine or cluster at hand cannot hold; otherwise every point is run."""
+    """machine: points that do not fit on this machine or cluster are not run; empty: every point is run."""
     size: str = ""
-    """small or full, of a study file that has both; empty where there is only one."""
+    """small or full, of a study file that has both; empty if there is only one."""
     data: DataSettings = DataSettings()
     augment: AugmentSettings = AugmentSettings()
     model: ModelSettings = ModelSettings()
@@ -69,17 +69,17 @@ class Study:
     run: RunSettings = RunSettings()
     launch: LaunchSettings = LaunchSettings()
     vary: dict[str, tuple[str | int | float | bool, ...]] = field(default_factory=dict)
-    """Factors besides the ranks: path of a setting -> its values; the sections above hold the first of each."""
+    """Factors in addition to the ranks: path of a setting -> its values; the sections above have the first values."""
     full: dict[str, str] = field(default_factory=dict)
-    """At the small size: path of a setting -> what the file has for the full one, as TOML; empty where it is open."""
+    """At the small size: path of a setting -> what the file has for the full one, as TOML; empty if it is open."""
     given: tuple[str, ...] = ()
-    """Settings that a recipe may choose and that were given at their default: what is given, no recipe changes."""
+    """Settings that a recipe may choose and that are explicitly set to their default: no recipe changes them."""
     script: ScriptSettings | None = None
-    """Where there is one, it brings its own data, model and training: the sections for these mean nothing."""
+    """If set, it replaces data, model and training: the sections for these are not used."""
 
 
 class _Named:
-    """Room for a point's name, which is computed once: no field, so that records, copies and equality leave it out."""
+    """Slot for a point's name, which is computed once. Not a field: records, copies and equality ignore it."""
 
     __slots__ = ("_point_id",)
     _point_id: str
@@ -101,22 +101,22 @@ class Point(_Named):
     hosts: int = 1
     threads: int = 1
     cores: int | None = None
-    """Cores that a rank is kept to; as many as it has threads where None."""
+    """Cores per rank if it is pinned; as many as threads if None."""
     strategy: str = "ddp"
     launcher: str = "local"
     device: str = "auto"
     pin: bool = True
     options: dict[str, int] = field(default_factory=dict)
-    """What the strategy alone takes: servers, staleness, average_every, ..."""
+    """Options of the strategy: servers, staleness, average_every, ..."""
     site: dict[str, str] = field(default_factory=dict)
-    """What of `[launch]` decides how fast a run is: partition, constraint, interface, ..."""
+    """Settings of `[launch]` that affect speed: partition, constraint, interface, ..."""
     augment: AugmentSettings = AugmentSettings()
     finetune: FinetuneSettings = FinetuneSettings()
     script: ScriptSettings | None = None
     script_digest: str = ""
-    """SHA-256 of the script's file; empty where there is none."""
+    """SHA-256 of the script's file; empty if there is none."""
     chosen: tuple[Choice, ...] = ()
-    """What its recipe chose and why: `train` and `finetune` have it already, so it is no part of the point's name."""
+    """Choices of its recipe and their reasons: already in `train` and `finetune`, so not part of the point's name."""
 
     @property
     def layout(self) -> Layout:
@@ -131,7 +131,7 @@ class Point(_Named):
 
     @property
     def servers(self) -> int:
-        """Processes that hold parameters and do not train."""
+        """Number of processes that store parameters and do not train."""
         return self.options.get("servers", 0)
 
     @property
@@ -165,18 +165,18 @@ class Point(_Named):
         model = replace(self.model, name=_file_name(self.model.name), options=_portable_options(self.model))
         script = self.script and replace(self.script, path=_file_name(self.script.path))
         settings = asdict(replace(self, data=data, model=model, script=script))
-        # What came later says nothing where it is at its default: points that were measured before keep their names.
+        # Values at their default are omitted: a setting that is added to Paceline renames no point.
         for name in ("cores", "options", "site", "script", "script_digest"):
             if not settings[name]:
                 del settings[name]
         del settings["chosen"]
-        settings |= {"data": said(data), "train": said(self.train)}
+        settings |= {"data": shown_settings(data), "train": shown_settings(self.train)}
         for name in ("augment", "finetune"):
-            settings[name] = said(getattr(self, name))
+            settings[name] = shown_settings(getattr(self, name))
             if not settings[name]:
                 del settings[name]
-        settings["train"].pop("target_accuracy", None)  # it is asked of results, and changes none
-        if script is not None:  # which brings all of these itself
+        settings["train"].pop("target_accuracy", None)  # used by the analysis alone
+        if script is not None:  # a script replaces all of these
             for name in ("data", "data_digest", "model", "model_digest", "train", "augment", "finetune"):
                 settings.pop(name, None)
         canonical = json.dumps(settings, sort_keys=True, separators=(",", ":"))
@@ -214,7 +214,7 @@ def point_label(point: Point, vary: Collection[str]) -> str:
 
 
 def factor_value(point: Point, path: str) -> str | int | float | bool | None:
-    """The value of a setting such as `run.strategy` at a point; None where its strategy does not take it."""
+    """The value of a setting such as `run.strategy` at a point; None if its strategy does not take it."""
     section, key = path.split(".", 1)
     if key == "ranks_per_host":
         return point.ranks // point.hosts
@@ -229,12 +229,12 @@ def factor_value(point: Point, path: str) -> str | int | float | bool | None:
 
 
 def shown_value(path: str, value: str | int | float | bool | None) -> str | int | float | bool | None:
-    """A factor's value as it is shown: of a file its name, without the folder that it lies in."""
+    """A factor's value for display: of a file its name, without its folder."""
     return _file_name(value) if path in ("data.dataset", "model.name") and isinstance(value, str) else value
 
 
 def _factor_text(point: Point, path: str) -> str:
-    """What a label says about one factor; empty where the point has none, or its ranks and hosts say it."""
+    """The text of one factor in a label; empty if the point has none, or if ranks and hosts imply it."""
     key, value = path.split(".", 1)[1], shown_value(path, factor_value(point, path))
     if value is None or key in ("hosts", "ranks_per_host"):
         return ""
@@ -248,7 +248,7 @@ def _factor_text(point: Point, path: str) -> str:
 
 
 def _portable_options(model: ModelSettings) -> dict[str, object]:
-    """A model's options with the file of a pretrained network's weights as `_file_name` has it."""
+    """A model's options with the weights file of a pretrained network without its folder."""
     weights = model.options.get("weights")
     if not isinstance(weights, str) or not catalog.model(model.name).pretrained:
         return model.options
@@ -256,5 +256,5 @@ def _portable_options(model: ModelSettings) -> dict[str, object]:
 
 
 def _file_name(name: str) -> str:
-    """A file's name without its folder: the digest says what is in it, wherever it lies."""
+    """A file's name without its folder: the digest identifies its contents."""
     return name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]

@@ -1,4 +1,4 @@
-"""Which of its two sizes a study is run at, in words: what is smaller than its file has it, and how to get the rest."""
+"""The size of a study in words: what is smaller than in its file, and how to run the full size."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def size_text(study: Study) -> str:
 
 
 def _part(study: Study, path: str) -> str:
-    """What is otherwise than in the file; empty where another setting has taken its place, and says so."""
+    """How a setting differs from the file; empty if another setting replaces it."""
     here, there = _here(study, path), _there(study, path)
     if here is None:
         return ""

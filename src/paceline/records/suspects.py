@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowCause:
-    """One cause of lost time in the timed steps of a run."""
+    """One cause of longer timed steps of a run."""
 
     rank: int | None
-    """Whose time it is; None where it is that of all ranks."""
+    """The slow rank; None if all ranks are slow."""
     kind: str
-    """A kind of the ledger; never comm-wait, which is what a cause looks like from the other ranks."""
+    """A kind of the ledger; never comm-wait, which is the effect on the other ranks."""
     lost_s: float
-    """Seconds by which the timed steps would be shorter without it, at most."""
+    """Upper bound of the seconds that the timed steps would be shorter without it."""
     why: str
-    """One sentence with the figures that it rests on."""
+    """One sentence with the figures behind it."""

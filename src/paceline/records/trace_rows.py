@@ -13,7 +13,7 @@ _COLLECTIVE = SPAN_KINDS.index("collective")
 
 
 def joined(first: RankTrace, second: RankTrace) -> RankTrace:
-    """What a rank flushed earlier and what it flushed later as one trace; a message told twice is in it once."""
+    """Two consecutive parts of a rank's spans as one trace; a message in both is in it once."""
     columns: dict[str, Any] = {}
     for field in fields(RankTrace):
         values = getattr(first, field.name), getattr(second, field.name)
@@ -32,27 +32,27 @@ def _joined_words(first: Words, second: Words) -> Words:
 
 
 def without(trace: RankTrace, rows: np.ndarray) -> RankTrace:
-    """The trace but for some of its rows, given as a mask."""
+    """The trace without the rows of a mask."""
     if not rows.any():
         return trace
-    kept = ~rows
+    others = ~rows
     columns: dict[str, Any] = {}
     for field in fields(RankTrace):
         value = getattr(trace, field.name)
         if isinstance(value, Words):
-            columns[field.name] = Words(value.codes[kept], value.words)
+            columns[field.name] = Words(value.codes[others], value.words)
         elif isinstance(value, np.ndarray):
-            columns[field.name] = value[kept]
+            columns[field.name] = value[others]
     return replace(trace, **columns)
 
 
 def repeated(trace: RankTrace) -> np.ndarray:
-    """Which rows are messages without an end that stand there a second time: by issue, the one before its twin."""
+    """Mask of the messages without an end that occur again with one."""
     messages = np.flatnonzero(trace.kind == _COLLECTIVE)
     group, sequence = trace.group.codes[messages], trace.sequence[messages]
     order = np.lexsort((trace.end_ns[messages], sequence, group, trace.start_ns[messages]))
     keys = np.stack((trace.start_ns[messages], sequence, group, trace.peer[messages]))[:, order]
     again = np.append(np.all(keys[:, :-1] == keys[:, 1:], axis=0), False)[: len(order)]
-    told = np.zeros(len(trace), dtype=bool)
-    told[messages[order[again]]] = True
-    return told & (trace.end_ns < 0)
+    repeated_rows = np.zeros(len(trace), dtype=bool)
+    repeated_rows[messages[order[again]]] = True
+    return repeated_rows & (trace.end_ns < 0)

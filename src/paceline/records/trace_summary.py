@@ -1,4 +1,4 @@
-"""What the traces of a run show, as the records that `paceline trace`, the report and `--json` share.
+"""Figures of the traces of a run, for `paceline trace`, the report and `--json`.
 
     RunTrace   the spans of all ranks on one time line            storage/run_trace.py reads it from a run folder
     TraceSummary  what analysis makes of it                       analyze/run/run_summary.py
@@ -20,21 +20,21 @@ class RunTrace:
     """One run as its ranks recorded it, on the clock of rank 0's host."""
 
     name: str
-    """What to call it: its folder, as given."""
+    """Its folder."""
     ranks: int
     """Ranks that train; some of their traces may be missing."""
     started_at_ns: int
     ended_at_ns: int
-    """The window of the ledger: from the launch to the last rank's end, as far as they are known."""
+    """The window of the ledger: from the launch to the last rank's end."""
     traces: tuple[RankTrace, ...]
     """In order of rank; servers and a coordinator after the ranks."""
     hosts: tuple[str, ...] = ()
-    """Of each rank; empty where not known."""
+    """Of each rank; empty if unknown."""
     clock_error_ns: int = 0
-    """By how much two ranks' instants may be misplaced against each other: 0 where all read one clock."""
+    """Upper bound of the clock error between two ranks: 0 if all read one clock."""
     device: str = "cpu"
     problems: tuple[str, ...] = ()
-    """What is missing or damaged, a sentence each."""
+    """Missing or damaged files, a sentence each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class MessageKind:
     """Median from issue to completion."""
     total_p99_s: float | None
     wait_s: float | None
-    """Median until the last rank had issued it."""
+    """Median from issue until the last rank issued it."""
     transfer_s: float | None
     """Median from then to the completion."""
     hidden_share: float | None
@@ -60,21 +60,21 @@ class MessageKind:
     algorithm_bytes_per_s: float | None
     """Size by nccl-tests' convention over the median transfer time."""
     bus_bytes_per_s: float | None
-    """The same times nccl-tests' factor for the operation: comparable with the speed of a link."""
+    """Algorithm bandwidth times nccl-tests' factor for the operation: comparable with the speed of a link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One cell of the matrix: what went from one rank to another."""
+    """One cell of the matrix: traffic from one rank to another."""
 
     source: int
     target: int
     payload_bytes: int
     seconds: float | None
-    """Time in which the messages were under way after both sides had issued them."""
+    """Time in which messages were in flight after both sides had issued them."""
     messages: int
     estimated: bool
-    """Whether parts of collectives are in it, divided as a ring would: what a backend does is not seen from here."""
+    """Whether it includes collectives, divided as in a ring: the algorithm of the backend is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +83,13 @@ class Arrivals:
 
     rank: int
     last: int
-    """Collectives at which it was the last, later than the rest by more than the clocks' error."""
+    """Collectives at which it was the straggler, by more than the clock error."""
     of: int
-    """Collectives that all ranks of a group show."""
+    """Collectives in the traces of all ranks of a group."""
     late_s: float | None
-    """Median of how much later than the rank before it, where it was the last."""
+    """Median delay after the second to last rank, as the straggler."""
     caused_wait_s: float
-    """Time that other ranks waited for it altogether: from the second to last rank's arrival on."""
+    """Total time that other ranks waited for it, from the second to last arrival on."""
     doing: dict[str, float] = field(default_factory=dict)
     """Kinds of the ledger in which it spent more time than the others' median between two collectives, as shares of
     that excess."""
@@ -97,7 +97,7 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathPart:
-    """A share of the critical path over ranks: what would have to be faster for a step to be."""
+    """A share of the critical path over ranks."""
 
     rank: int
     kind: str
@@ -127,7 +127,7 @@ class Efficiencies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lateness:
-    """How late completions were seen: stamps of the other ranks after the earliest, over messages that end together."""
+    """Delay of observed completions: other ranks after the earliest, for messages that end simultaneously."""
 
     median_s: float
     p99_s: float
@@ -136,7 +136,7 @@ class Lateness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSummary:
-    """What the traces of one run show."""
+    """Figures of the traces of one run."""
 
     ranks: int
     wall_s: float
@@ -146,9 +146,9 @@ class TraceSummary:
     matrix: tuple[Exchange, ...]
     """Between ranks; servers are numbered after them."""
     host_names: tuple[str, ...]
-    """In the order of their ranks; empty where they are not known."""
+    """In the order of their ranks; empty if unknown."""
     host_matrix: tuple[Exchange, ...]
-    """The same between hosts, by their places among `host_names`."""
+    """Between hosts, as indices into `host_names`."""
     arrivals: tuple[Arrivals, ...]
     path: tuple[PathPart, ...]
     """Largest share first."""

@@ -1,7 +1,7 @@
-"""Tracks: the spans of a run as other programs draw and read them.
+"""Tracks: the spans of a run for export to other programs.
 
     Track       a rank's spans on one time line, those of a lane never overlapping but by nesting: views/tracks.py
-    RankGraph   a rank's computation and messages as nodes, and what each had to wait for: views/graph.py
+    RankGraph   a rank's computation and messages as nodes with dependencies: views/graph.py
 
 All instants are nanoseconds since the start of the run; -1 is what is not known.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from paceline.records.rank_trace import RankTrace, Words
 
 FLOW_FIRST, FLOW_BETWEEN, FLOW_LAST = 1, 2, 3
-"""The place of a rank's side of a message in the order in which its ranks issued it; 0 where others are not seen."""
+"""Position of a rank among the ranks that issued a message; 0 if the others are unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +30,9 @@ class Track:
     message: np.ndarray
     """Number of a message, equal on all ranks that take part in it."""
     gathered_ns: np.ndarray
-    """When all who take part had issued it."""
+    """When all participants had issued it."""
     completed_ns: np.ndarray
-    """When it was over, at the latest."""
+    """Latest possible completion."""
     lane: np.ndarray
     """0 for spans of the main thread, from 1 on for messages: as many lanes as were ever under way at once."""
     drawn_end_ns: np.ndarray
@@ -54,7 +54,7 @@ class RankGraph:
     host: str | None
     start_ns: np.ndarray
     length_ns: np.ndarray
-    """Of a message from its issue until the rank was told of its end; 0 where it never was."""
+    """Of a message from its issue until the rank was notified of its end; 0 if it never was."""
     kind: np.ndarray
     """Index into LEDGER_KINDS; -1 for a message."""
     after: np.ndarray
@@ -62,7 +62,7 @@ class RankGraph:
     edge_from: np.ndarray
     """Nodes that are messages."""
     edge_to: np.ndarray
-    """The node that had to wait for each, in ascending order."""
+    """The node that depends on each, in ascending order."""
     operation: Words
     payload: np.ndarray
     group: Words
@@ -72,4 +72,4 @@ class RankGraph:
     message: np.ndarray
     """As in `Track`."""
     wait_ns: np.ndarray
-    """Of a message: until all who take part had issued it."""
+    """Of a message: until all participants had issued it."""

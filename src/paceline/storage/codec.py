@@ -1,7 +1,7 @@
 """Read and write records: atomically, with a schema version, never by pickle.
 
-A file is written beside its place, synced, renamed into it, and the folder synced: whoever reads
-sees the old contents or the new ones, after a kill or a power cut too.
+A file is written under a temporary name, synced and renamed, and the folder is synced: a reader
+sees the old contents or the new ones, also after a kill or a power failure.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Record = TypeVar("Record")
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Put `data` at `path` whole or not at all, and on the disk before returning."""
+    """Write `data` to `path` atomically, and sync it to the disk."""
     with whole_file(path) as file:
         file.write(data)
 
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """The same for what memory cannot hold: a file to write to, which takes its place when the block ends."""
+    """A temporary file to write to, which is renamed to `path` atomically when the block ends."""
     try:
         make_folder(path.parent)
         temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
@@ -50,7 +50,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it, and put each new entry on the disk."""
+    """Create a folder and its parents, and sync each new entry to the disk."""
     if path.is_dir():
         return
     make_folder(path.parent)
@@ -59,7 +59,7 @@ def make_folder(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Put a folder's own entries on the disk: without it a rename can be lost."""
+    """Sync the entries of a folder to the disk: otherwise a power failure can undo a rename."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -68,7 +68,7 @@ def sync_folder(path: Path) -> None:
 
 
 def storage_error(path: Path, error: OSError) -> FolderError | StorageError:
-    """The sentence for an operating-system error while writing `path`."""
+    """The error for an operating-system error while writing `path`."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageError(
             f"No space left while writing {path}.",
@@ -94,7 +94,7 @@ def write_record(path: Path, record: object) -> None:
 
 
 def read_record(path: Path, cls: type[Record]) -> Record:
-    """Read what `write_record` wrote; a damaged or foreign file is refused with a sentence."""
+    """Read what `write_record` wrote; StorageError if the file is missing, damaged or of another kind."""
     try:
         fields = json.loads(path.read_bytes())
     except OSError as error:
@@ -111,7 +111,7 @@ def read_record(path: Path, cls: type[Record]) -> Record:
 
 
 def optional_record(path: Path, cls: type[Record]) -> Record | None:
-    """The record at `path`; None where there is none, or where it cannot be read."""
+    """The record at `path`; None if it is missing or cannot be read."""
     with contextlib.suppress(StorageError):
         return read_record(path, cls)
     return None
@@ -135,7 +135,7 @@ def plain(record: object) -> dict[str, typing.Any]:
 
 
 def from_plain(cls: type[Record], fields: Mapping[str, typing.Any]) -> Record:
-    """A dataclass from JSON values: nested records, tuples and optional values included."""
+    """A dataclass from JSON values, with nested records, tuples and optional values."""
     hints = typing.get_type_hints(cls)
     unknown = sorted(set(fields) - set(names(cls)))
     if unknown:

@@ -18,13 +18,13 @@ _SCHEMA = pa.schema(
 
 
 class CounterWriter:
-    """Appends samples to a file; they are on their way to the disk when `write` returns."""
+    """Appends samples to a file; they are flushed when `write` returns."""
 
     def __init__(self, path: Path) -> None:
         self._stream = StreamWriter(path, _SCHEMA)
 
     def write(self, samples: Sequence[tuple[int, Sample]]) -> None:
-        """Append readings, each with its instant in nanoseconds."""
+        """Append samples, each with its instant in nanoseconds."""
         if not samples:
             return
         columns = [pa.array([at_ns for at_ns, _ in samples], pa.int64())]
@@ -37,14 +37,12 @@ class CounterWriter:
 
 
 def read_counter_file(path: Path, rank: int) -> RankCounters:
-    """The samples of one process, up to the last full batch; StorageError where there are none to be had."""
-    table, broke_off = read_table(path, _SCHEMA, (COUNTER_SCHEMA,), what="counters", later=COUNTERS)
+    """The samples of one process, up to the last complete batch; StorageError if the file is not readable."""
+    table, truncated = read_table(path, _SCHEMA, what="counters")
 
     def column(name: str) -> np.ndarray:
-        """Readings; -1 where there is none, and for a counter that only another version knows."""
-        if name not in table.column_names:
-            return np.full(len(table), -1, np.int64)
+        """Readings of a counter; -1 if it was not measured."""
         return table.column(name).fill_null(-1).to_numpy()
 
     values = {name: column(name) for name in COUNTERS}
-    return RankCounters(rank=rank, at_ns=column("at_ns"), values=values, truncated=broke_off)
+    return RankCounters(rank=rank, at_ns=column("at_ns"), values=values, truncated=truncated)

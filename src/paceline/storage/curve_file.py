@@ -1,4 +1,4 @@
-"""`curves.csv` while it grows: the epochs of a run, as far as their lines are whole."""
+"""`curves.csv` while it grows: the epochs of a run, up to the last complete line."""
 
 from __future__ import annotations
 
@@ -12,26 +12,24 @@ _WHOLE_NUMBERS = ("epoch", "step", "samples")
 
 
 def read_epochs(path: Path) -> list[Epoch]:
-    """The lines of a curves file up to the first that is not whole; none where the file is gone or not what it was."""
+    """The epochs of a curves file up to the first incomplete line; none if the file is missing or damaged."""
     epochs: list[Epoch] = []
     try:
         with path.open(newline="", encoding="utf-8") as file:
             for line in csv.DictReader(file):
                 epochs.append(_epoch(line))
     except (OSError, ValueError, KeyError, TypeError, csv.Error):
-        pass  # it is only looked at on the way: the run's result says what there is to say
+        pass  # only a live view: the result of the run has the final epochs
     return epochs
 
 
 def _epoch(line: dict[str, str]) -> Epoch:
-    """A line as a record; columns of others are left alone."""
+    """A line as a record; unknown columns are ignored."""
     values: dict[str, object] = {}
     for field in fields(Epoch):
-        text = line.get(field.name)
+        text = line[field.name]
         if field.name in _WHOLE_NUMBERS:
-            values[field.name] = int(line[field.name])
-        elif text is None:
-            continue
+            values[field.name] = int(text)
         elif field.name == "phase":
             values[field.name] = text
         else:

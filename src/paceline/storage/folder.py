@@ -1,20 +1,31 @@
-"""Names every file of a study and of a run, once.
+"""Paths of every file of a study folder and of a run folder.
 
 STUDY/study.toml                      the resolved study, to read and to run again
-STUDY/points.json                     the same study and its points: what a report is rebuilt from
+STUDY/points.json                     the study and its points: a report is rebuilt from it
 STUDY/published.json                  the published study that it is compared with, as of the start of the study
 STUDY/points/<point-id>/runs/<n>/     one run folder
 STUDY/results.csv  results.parquet  report.html     derived: may be deleted and rebuilt
-STUDY/published.csv                   a published table, cell by cell, with ours beside it: derived too
-STUDY/report.md  report.tex  report-body.tex  tables/  figures/     the same for a proposal or a paper, derived too
-STUDY/lr-range.html                   the curves of range tests, derived too
-STUDY/lock                            who is running this study
+STUDY/published.csv                   a published table, cell by cell, with our results: derived, too
+STUDY/report.md  report.tex  report-body.tex  tables/  figures/     for a proposal or a paper: derived, too
+STUDY/lr-range.html                   the curves of range tests: derived, too
+STUDY/lock                            the process that runs this study
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+
+
+class File:
+    """An attribute of a folder record: the path of one of its files."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: RunFolder | StudyFolder, owner: type | None = None) -> Path:
+        return folder.path / self._name
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,92 +34,30 @@ class RunFolder:
 
     path: Path
 
-    @property
-    def manifest(self) -> Path:
-        return self.path / "manifest.json"
-
-    @property
-    def machine(self) -> Path:
-        return self.path / "machine.json"
-
-    @property
-    def result(self) -> Path:
-        return self.path / "result.json"
-
-    @property
-    def failure(self) -> Path:
-        return self.path / "failure.json"
-
-    @property
-    def attempts(self) -> Path:
-        return self.path / "attempts.csv"
-
-    @property
-    def curves(self) -> Path:
-        return self.path / "curves.csv"
-
-    @property
-    def noise(self) -> Path:
-        return self.path / "noise.csv"
-
-    @property
-    def lr_range(self) -> Path:
-        return self.path / "lr-range.csv"
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.path / "checkpoints"
-
-    @property
-    def ranks(self) -> Path:
-        return self.path / "ranks"
-
-    @property
-    def spans(self) -> Path:
-        return self.path / "spans"
-
-    @property
-    def counters(self) -> Path:
-        return self.path / "counters"
-
-    @property
-    def logs(self) -> Path:
-        return self.path / "logs"
-
-    @property
-    def meeting(self) -> Path:
-        return self.ranks / "meeting.json"
-
-    @property
-    def roll_call(self) -> Path:
-        return self.ranks / "roll-call.json"
-
-    @property
-    def stop(self) -> Path:
-        """Made by a launcher to end its ranks on whatever host they run: the keeper beside each looks for it."""
-        return self.ranks / "stop"
-
-    @property
-    def notice(self) -> Path:
-        """Made by a job that is warned before its end: every keeper passes it on to its rank."""
-        return self.ranks / "notice"
-
-    @property
-    def exit_code(self) -> Path:
-        """Written by a job's script for itself: what srun or mpiexec ended with."""
-        return self.ranks / "exit-code"
-
-    @property
-    def job(self) -> Path:
-        return self.path / "job.json"
-
-    @property
-    def job_script(self) -> Path:
-        return self.path / "job.sh"
-
-    @property
-    def launcher_log(self) -> Path:
-        return self.logs / "launcher.log"
+    manifest = File("manifest.json")
+    machine = File("machine.json")
+    result = File("result.json")
+    failure = File("failure.json")
+    attempts = File("attempts.csv")
+    curves = File("curves.csv")
+    noise = File("noise.csv")
+    lr_range = File("lr-range.csv")
+    job = File("job.json")
+    job_script = File("job.sh")
+    checkpoints = File("checkpoints")
+    ranks = File("ranks")
+    spans = File("spans")
+    counters = File("counters")
+    logs = File("logs")
+    launcher_log = File("logs/launcher.log")
+    rendezvous = File("ranks/rendezvous.json")
+    roll_call = File("ranks/roll-call.json")
+    stop = File("ranks/stop")
+    """Created by a launcher to end its ranks on any host: every rank wrapper polls for it."""
+    notice = File("ranks/notice")
+    """Created by a job that is warned before its end: every rank wrapper passes it on to its rank."""
+    exit_code = File("ranks/exit-code")
+    """Written by the job script: the exit code of srun or mpiexec."""
 
     def rank_start(self, rank: int) -> Path:
         return self.ranks / f"rank-{rank:04d}.start"
@@ -141,68 +90,43 @@ class StudyFolder:
 
     path: Path
 
-    @property
-    def study(self) -> Path:
-        return self.path / "study.toml"
-
-    @property
-    def points_file(self) -> Path:
-        return self.path / "points.json"
-
-    @property
-    def lock(self) -> Path:
-        return self.path / "lock"
-
-    @property
-    def results_csv(self) -> Path:
-        return self.path / "results.csv"
-
-    @property
-    def results_parquet(self) -> Path:
-        return self.path / "results.parquet"
-
-    @property
-    def published(self) -> Path:
-        return self.path / "published.json"
-
-    @property
-    def published_csv(self) -> Path:
-        return self.path / "published.csv"
-
-    @property
-    def report(self) -> Path:
-        return self.path / "report.html"
-
-    @property
-    def report_md(self) -> Path:
-        return self.path / "report.md"
-
-    @property
-    def report_tex(self) -> Path:
-        """A document that takes the body."""
-        return self.path / "report.tex"
-
-    @property
-    def report_body(self) -> Path:
-        return self.path / "report-body.tex"
-
-    @property
-    def tables(self) -> Path:
-        """One CSV file for each table of the report."""
-        return self.path / "tables"
-
-    @property
-    def figures(self) -> Path:
-        """Plots for print, each with its caption."""
-        return self.path / "figures"
-
-    @property
-    def lr_range(self) -> Path:
-        """Of range tests: their curves."""
-        return self.path / "lr-range.html"
+    study = File("study.toml")
+    points_file = File("points.json")
+    lock = File("lock")
+    results_csv = File("results.csv")
+    results_parquet = File("results.parquet")
+    published = File("published.json")
+    published_csv = File("published.csv")
+    report = File("report.html")
+    report_md = File("report.md")
+    report_tex = File("report.tex")
+    """The LaTeX document that includes the body."""
+    report_body = File("report-body.tex")
+    tables = File("tables")
+    """One CSV file per table of the report."""
+    figures = File("figures")
+    """Plots for a paper, each with its caption."""
+    lr_range = File("lr-range.html")
+    """Curves of range tests."""
 
     def point(self, point_id: str) -> Path:
         return self.path / "points" / point_id
 
     def run(self, point_id: str, number: int) -> RunFolder:
         return RunFolder(self.point(point_id) / "runs" / str(number))
+
+
+def modified_at_s(path: Path) -> float:
+    """When a file was modified, in seconds since 1970; 0 if it does not exist."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def instant_s(text: str) -> float | None:
+    """An ISO 8601 time of a record in seconds since 1970; None if it is not one."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        return None

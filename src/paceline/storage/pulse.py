@@ -1,13 +1,13 @@
-"""A rank's pulse: 40 mapped bytes that tell whoever watches where it is and that it moves.
+"""A rank's heartbeat: 40 memory-mapped bytes with its position in the run.
 
-    offset  0   int64   beats: counts up with every sign of life
+    offset  0   int64   beats: incremented with every heartbeat
     offset  8   int64   step: optimizer steps taken
     offset 16   int64   total steps of the run; 0 until known
     offset 24   int64   collectives issued
     offset 32   int64   phase: index into PHASES
 
-The rank writes without system calls; the launcher reads. When every rank has stopped, the one
-that is not waiting in a collective, or has issued the fewest, is the one the others wait for.
+The rank writes without system calls; the launcher reads. When no rank makes progress, the straggler
+is the rank that is not waiting in a collective, or that has issued the fewest.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _LAYOUT = struct.Struct("=5q")
 
 
 class PulseWriter:
-    """The rank's side. Costs well under a microsecond a beat."""
+    """The writer of a rank. A beat takes well under a microsecond."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb+") as file:
             file.write(bytes(_LAYOUT.size))
             file.flush()
-            # In numbers of the machine's own order: whoever reads them sits on it, too.
+            # Native byte order: the reader is on a machine of the same kind.
             self._values = memoryview(mmap.mmap(file.fileno(), _LAYOUT.size)).cast("q")
 
     def beat(
@@ -41,7 +41,7 @@ class PulseWriter:
         total_steps: int | None = None,
         collectives: int | None = None,
     ) -> None:
-        """Count a sign of life, with whatever has changed."""
+        """Count a heartbeat, and update the values that are not None."""
         values = self._values
         values[0] += 1
         if step is not None:
@@ -55,7 +55,7 @@ class PulseWriter:
 
 
 def pulse(path: Path) -> Pulse | None:
-    """The last reading of a rank's pulse; None before its first beat."""
+    """The last heartbeat of a rank; None before the first."""
     try:
         data = path.read_bytes()
     except OSError:

@@ -1,8 +1,7 @@
-"""A run folder -> the counters of all its processes on one time line, as far as they are there."""
+"""A run folder -> the counters of all its processes on one clock."""
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import replace
 
 import numpy as np
@@ -10,19 +9,17 @@ import numpy as np
 from paceline.errors import StorageError
 from paceline.records.counters import COUNTERS, RankCounters
 from paceline.records.run import Machine
-from paceline.storage.codec import read_record
+from paceline.storage.codec import optional_record
 from paceline.storage.counter_stream import read_counter_file
 from paceline.storage.folder import RunFolder
 
 
 def read_counters(folder: RunFolder) -> tuple[RankCounters, ...]:
-    """The counters of a run in order of rank, their instants on the launcher's clock; empty where there are none.
+    """The counters of a run in order of rank, with instants on the launcher's clock; empty if there are none.
 
-    Of a file that cannot be read there are no samples, and it counts as broken off.
+    A file that cannot be read has no samples, and counts as truncated.
     """
-    machine = None
-    with contextlib.suppress(StorageError):
-        machine = read_record(folder.machine, Machine)
+    machine = optional_record(folder.machine, Machine)
     found = []
     for path in folder.counters.glob("rank-*.arrows"):
         number = path.stem.removeprefix("rank-")
@@ -36,7 +33,7 @@ def read_counters(folder: RunFolder) -> tuple[RankCounters, ...]:
 
 
 def _placed(counters: RankCounters, machine: Machine | None) -> RankCounters:
-    """The counters with what `machine.json` says of their process."""
+    """The counters with host, machine and threads from `machine.json`, on the launcher's clock."""
     if machine is None:
         return counters
     clock = next((clock for clock in machine.clocks if clock.rank == counters.rank), None)

@@ -1,7 +1,7 @@
-"""A run folder -> the spans of all its ranks on one time line, as far as they are there.
+"""A run folder -> the spans of all its ranks on one clock.
 
-Nothing but the spans themselves is needed: of a run that was killed there may be no result, of ranks that another
-program started no manifest. What is missing or damaged is said, and the rest is read.
+Only the spans are required: a killed run may have no result, and ranks that another program started have
+no manifest. Missing or damaged files are listed as problems, and the rest is read.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Record = TypeVar("Record")
 
 _MOST_RANKS = 1_000_000
 _NEVER = 1 << 62
-"""Nanoseconds since a host's start, or bytes: more than there can be, and sums of two still have a place in 64 bits."""
+"""Upper limit of nanoseconds since a host's boot, and of bytes: the sum of two still fits into 64 bits."""
 _SHOWN = 8
 
 
 def read_run(folder: RunFolder) -> RunTrace:
-    """The run in a folder; FolderError where it holds no spans at all."""
+    """The trace of the run in a folder; FolderError if it has no spans."""
     files = sorted(folder.spans.glob("rank-*.arrows"))
     if not files:
         raise FolderError(
@@ -49,16 +49,16 @@ def read_run(folder: RunFolder) -> RunTrace:
     traces = _traces(folder, files, clocks, problems)
     there = {trace.rank for trace in traces}
     scripts = [_read(folder.rank_script(rank), ScriptOutcome, problems) for rank in sorted(there)]
-    said = {script.rank: script for script in scripts if script is not None}
-    ranks = _num_ranks(there, manifest, said.values(), problems)
+    outcomes = {script.rank: script for script in scripts if script is not None}
+    ranks = _num_ranks(there, manifest, outcomes.values(), problems)
     missing = [rank for rank in range(ranks) if rank not in there]
     if missing:
         problems.append(f"There are no spans of rank {_some(missing)}.")
     reports = [_read(folder.rank_report(rank), RankReport, problems) for rank in range(ranks)]
-    hosts = _hosts(folder, reports, said)
+    hosts = _hosts(folder, reports, outcomes)
     if len(there) > 1 and not there <= clocks.keys() and len(set(hosts)) != 1:
         problems.append("The clocks of the ranks were not compared: they are taken to be one.")
-    device = result.device if result else next((script.device for script in said.values()), "cpu")
+    device = result.device if result else next((script.device for script in outcomes.values()), "cpu")
     if device != "cpu":
         problems.append("The ranks ran on a GPU: spans show when the host queued its work, not when it was done.")
     window = _window(traces, manifest, result)
@@ -71,14 +71,14 @@ def read_run(folder: RunFolder) -> RunTrace:
         hosts=hosts,
         clock_error_ns=_error_ns(reports, clocks, there),
         device=device,
-        problems=(*problems, *dict.fromkeys(note for script in said.values() for note in script.notes)),
+        problems=(*problems, *dict.fromkeys(note for script in outcomes.values() for note in script.notes)),
     )
 
 
 def _num_ranks(
     there: Set[int], manifest: Manifest | None, scripts: Iterable[ScriptOutcome], problems: list[str]
 ) -> int:
-    """Ranks that train: as many as were asked for, or else as a script's ranks say, or as have left traces."""
+    """Number of training ranks: from the manifest, else from the ranks of a script, else from the traces."""
     seen = max((rank + 1 for rank in there), default=0)
     asked = manifest.point.ranks if manifest else max((script.size for script in scripts), default=seen)
     if 1 <= asked <= _MOST_RANKS:
@@ -91,20 +91,20 @@ def _num_ranks(
 def _hosts(
     folder: RunFolder, reports: Sequence[RankReport | None], scripts: Mapping[int, ScriptOutcome]
 ) -> tuple[str, ...]:
-    """The host of every rank, as it said at its end or its keeper at its start; empty where one is not known."""
+    """The host of every rank, from its report or from the file of its wrapper; empty if one is unknown."""
     hosts: list[str] = []
     for rank, report in enumerate(reports):
-        said = report or scripts.get(rank) or _read(folder.rank_start(rank), RankStart, [])
-        if said is None:
+        source = report or scripts.get(rank) or _read(folder.rank_start(rank), RankStart, [])
+        if source is None:
             return ()
-        hosts.append(said.host)
+        hosts.append(source.host)
     return tuple(hosts)
 
 
 def _clocks(folder: RunFolder, machine: Machine | None, problems: list[str]) -> dict[int, tuple[Clock, ...]]:
-    """How every rank's clock was found to differ: against the launcher's, or, in a run that was killed, rank 0's."""
-    roll = None if machine else _read(folder.roll_call, PreflightCheck, problems)
-    compared = (*machine.clocks, *machine.clocks_at_end) if machine else roll.clocks if roll else ()
+    """Clock offsets of every rank: against the launcher's clock, or against rank 0's in a killed run."""
+    check = None if machine else _read(folder.roll_call, PreflightCheck, problems)
+    compared = (*machine.clocks, *machine.clocks_at_end) if machine else check.clocks if check else ()
     clocks: dict[int, tuple[Clock, ...]] = {}
     for clock in compared:
         if max(abs(clock.offset_ns), abs(clock.at_ns), clock.error_ns or 0) < _NEVER:
@@ -117,9 +117,9 @@ def _clocks(folder: RunFolder, machine: Machine | None, problems: list[str]) -> 
 
 
 def on_one_clock(trace: RankTrace, clocks: Sequence[Clock]) -> RankTrace:
-    """A trace in the instants of the launcher's clock; what was not seen stays so.
+    """A trace with instants on the launcher's clock; -1 stays -1.
 
-    Compared twice, a clock is taken to drift evenly between the two.
+    Between two comparisons of a clock, a linear drift is assumed.
     """
     if not any(clock.offset_ns for clock in clocks):
         return trace
@@ -128,7 +128,7 @@ def on_one_clock(trace: RankTrace, clocks: Sequence[Clock]) -> RankTrace:
         by_ns = np.full(len(instants), clocks[0].offset_ns)
         drift_ns, apart_ns = clocks[-1].offset_ns - clocks[0].offset_ns, clocks[-1].at_ns - clocks[0].at_ns
         if abs(drift_ns) < apart_ns:
-            # Of the drift alone: an offset of days has no place in a float.
+            # Only the drift is a float: an offset of days would lose precision.
             by_ns = by_ns + np.rint((instants - clocks[0].at_ns) * (drift_ns / apart_ns)).astype(np.int64)
         return np.where(instants >= 0, instants - by_ns, instants)
 
@@ -138,7 +138,7 @@ def on_one_clock(trace: RankTrace, clocks: Sequence[Clock]) -> RankTrace:
 def _traces(
     folder: RunFolder, files: Sequence[Path], clocks: Mapping[int, Sequence[Clock]], problems: list[str]
 ) -> list[RankTrace]:
-    """What can be read of the files, in order of rank; what is wrong with them is said."""
+    """The readable traces, in order of rank; the others are added to `problems`."""
     traces = []
     for path in files:
         number = path.stem.removeprefix("rank-")
@@ -151,7 +151,7 @@ def _traces(
         except StorageError as error:
             problems.append(error.what)
             continue
-        # Bytes that were changed after they were written can break anything that is made of them.
+        # Corrupt bytes can raise any of these.
         except (pa.ArrowException, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             problems.append(f"{path} is damaged: {error}.")
             continue
@@ -164,17 +164,17 @@ def _traces(
 
 
 def check_trace(trace: RankTrace) -> None:
-    """Raise ValueError where a trace holds what no rank can have written."""
+    """Raise ValueError if a trace has values that no rank can have written."""
     for instants, least in ((trace.start_ns, 0), (trace.end_ns, -1), (trace.begun_ns, -1)):
         if len(instants) and (instants.min() < least or instants.max() >= _NEVER):
             raise ValueError("an instant in it is none")
     if len(trace) and trace.bytes.max() >= _NEVER:
         raise ValueError("a size in it is none")
-    _ = trace.groups  # ValueError where it does not name ranks
+    _ = trace.groups  # ValueError if it does not name ranks
 
 
 def _window(traces: Sequence[RankTrace], manifest: Manifest | None, result: RunResult | None) -> tuple[int, int]:
-    """From the launch to the last rank's end; from the first span to the last, where these are not known."""
+    """Start and end in ns: from the launch to the last rank's end, or from the first span to the last if unknown."""
     launched = manifest.launched_at_ns if manifest and 0 <= manifest.launched_at_ns < _NEVER else None
     first = min((int(trace.start_ns.min()) for trace in traces if len(trace)), default=launched or 0)
     last = max((int(max(trace.end_ns.max(), trace.start_ns.max())) for trace in traces if len(trace)), default=first)
@@ -185,9 +185,9 @@ def _window(traces: Sequence[RankTrace], manifest: Manifest | None, result: RunR
 
 
 def _error_ns(reports: Sequence[RankReport | None], clocks: Mapping[int, Sequence[Clock]], ranks: Set[int]) -> int:
-    """By how much the instants of two ranks may be misplaced against each other, at most: each against rank 0's.
+    """Upper bound of the clock error between two ranks, in ns: each is compared with rank 0.
 
-    A rank that was killed has said nothing itself; then it is what the roll call found.
+    A killed rank has no report: the preflight check has its error.
     """
     errors = {rank: max((clock.error_ns or 0 for clock in clocks.get(rank, ())), default=0) for rank in ranks}
     for report in reports:
@@ -198,13 +198,13 @@ def _error_ns(reports: Sequence[RankReport | None], clocks: Mapping[int, Sequenc
 
 
 def _some(ranks: Sequence[int]) -> str:
-    """`1, 2 and 5 more`: no list that fills a screen."""
+    """A short list of ranks: `1, 2 and 5 more`."""
     shown = ", ".join(map(str, ranks[:_SHOWN]))
     return shown if len(ranks) <= _SHOWN else f"{shown} and {len(ranks) - _SHOWN} more"
 
 
 def _read(path: Path, cls: type[Record], problems: list[str]) -> Record | None:
-    """A record, or None where there is none; one that cannot be read is said to be so."""
+    """A record, or None if it is missing; one that cannot be read is added to `problems`."""
     try:
         return read_record(path, cls) if path.exists() else None
     except StorageError as error:

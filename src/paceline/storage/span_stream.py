@@ -1,6 +1,6 @@
 """Spans on disk: an Arrow IPC stream, compressed and append-only (columns: see `records/rank_trace.py`).
 
-Each flush is one record batch, so a file that broke off is readable up to the last full one.
+Each flush is one record batch, so a truncated file is readable up to the last complete one.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from paceline.errors import StorageError
-from paceline.records.rank_trace import READABLE, SPAN_KINDS, SPAN_SCHEMA, RankTrace, Words
+from paceline.records.rank_trace import SPAN_KINDS, SPAN_SCHEMA, RankTrace, Words
 from paceline.records.trace_rows import repeated, without
 from paceline.storage.stream_tail import LOOK_BYTES, StreamTail
 from paceline.storage.streams import StreamWriter, read_table
 
-# kind index, start_ns, end_ns, step, operation, bytes, sequence, group, peer, begun_ns, dtype: as the recorder keeps
-# them. -1 and None stand for null.
+# kind index, start_ns, end_ns, step, operation, bytes, sequence, group, peer, begun_ns, dtype: as the recorder stores
+# them. -1 and None are null.
 SpanRow = tuple[int, int, int, int, str | None, int, int, str | None, int, int, str | None]
 
 _TEXT = pa.dictionary(pa.int16(), pa.string())
@@ -38,19 +38,17 @@ _SCHEMA = pa.schema(
     ],
     metadata={"schema": SPAN_SCHEMA},
 )
-_LATER = ("peer", "begun_ns", "dtype")
-"""Columns that files of version 1 may lack."""
 _KINDS = pa.array(SPAN_KINDS, pa.string())
 
 
 class SpanWriter:
-    """Appends batches of spans to a file; a batch is on its way to the disk when `write` returns."""
+    """Appends batches of spans to a file; each is flushed when `write` returns."""
 
     def __init__(self, path: Path) -> None:
         self._stream = StreamWriter(path, _SCHEMA)
 
     def write(self, rows: Sequence[SpanRow]) -> None:
-        """Append one batch and hand it to the operating system."""
+        """Append one batch and flush it."""
         if rows:
             self._stream.write(_batch(rows))
 
@@ -60,8 +58,8 @@ class SpanWriter:
 
 
 def read_spans(path: Path, rank: int) -> RankTrace:
-    """The spans of one rank, up to the last full batch; raises StorageError where there is none."""
-    table, truncated = read_table(path, _SCHEMA, READABLE, what="a trace", later=_LATER)
+    """The spans of one rank, up to the last complete batch; StorageError if there is none."""
+    table, truncated = read_table(path, _SCHEMA, what="a trace")
     return _trace(rank, table, truncated)
 
 
@@ -70,15 +68,15 @@ class SpanTail:
 
     def __init__(self, path: Path, rank: int) -> None:
         self._rank = rank
-        self._tail = StreamTail(path, _SCHEMA, READABLE, later=_LATER)
+        self._tail = StreamTail(path, _SCHEMA)
 
     @property
     def caught_up(self) -> bool:
-        """Whether the last look reached what was flushed last."""
+        """Whether the last read reached the last flush."""
         return self._tail.caught_up
 
     def read(self, most_bytes: int = LOOK_BYTES) -> RankTrace | None:
-        """The spans that were flushed since the last look; None where another file has taken the place of that one."""
+        """The spans that were flushed since the last read; None if the file was replaced."""
         batches = self._tail.batches(most_bytes)
         if batches is None:
             return None
@@ -119,13 +117,11 @@ def _batch(rows: Sequence[SpanRow]) -> pa.RecordBatch:
 
 def _trace(rank: int, table: pa.Table, truncated: bool) -> RankTrace:
     def integers(name: str) -> np.ndarray:
-        """A column of numbers; -1 where it has none, and in files of a version that lacks it."""
-        if name not in table.column_names:
-            return np.full(len(table), -1, np.int64)
+        """A column of numbers; -1 for null."""
         return table.column(name).fill_null(-1).to_numpy()
 
     def words(name: str) -> Words:
-        if name not in table.column_names or not len(table):
+        if not len(table):
             return Words(np.full(len(table), -1, np.int32), ())
         column = table.column(name).unify_dictionaries().combine_chunks()
         return Words(column.indices.fill_null(-1).to_numpy().astype(np.int32), tuple(column.dictionary.to_pylist()))

@@ -1,37 +1,35 @@
-"""Tables that somebody else is still writing: what was added to an Arrow stream since the last look.
+"""Tables that another process is still writing: the batches appended to an Arrow stream since the last read.
 
     rank ──▶ spans/rank-0003.arrows, a batch every ten seconds ──▶ StreamTail ──▶ the batches that are new
 
-A stream is a row of messages: its schema, then dictionaries and batches. Only whole messages are taken; half of one is
-left for the next look, and so is all beyond a number of bytes, so that a look costs little however long the file is.
+A stream is a sequence of messages: its schema, then dictionaries and batches. Only complete messages are read, and at
+most a fixed number of bytes, so the cost of a read does not depend on the length of the file.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from paceline.errors import StorageError
-from paceline.storage.stream_checks import check_types, sound
+from paceline.storage.streams import check_schema, validated
 
 LOOK_BYTES = 4 << 20
-"""Of a file at one look: some ten minutes of a rank, read in the blink of an eye."""
+"""Bytes of a file per read: about ten minutes of a rank."""
 _LARGEST_MESSAGE_BYTES = 256 << 20
-"""More than a flush can be: a file that has no whole message in so many bytes is damaged."""
+"""Larger than any flush: a file without a complete message in so many bytes is damaged."""
 _BATCH = "record batch"
 
 
 class StreamTail:
-    """Follows one file, which is opened for each look and never kept open."""
+    """Follows one file, which is opened for each read only."""
 
-    def __init__(self, path: Path, schema: pa.Schema, readable: Sequence[str], *, later: Collection[str] = ()) -> None:
-        self._path = path
-        self._schema, self._readable, self._later = schema, readable, later
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._path, self._schema = path, schema
         self._begin()
 
     def _begin(self) -> None:
@@ -41,12 +39,12 @@ class StreamTail:
         self._whole = _Bytes()
         self._stream: Any = None
         self.caught_up = True
-        """Whether the last look reached the end of what is whole."""
+        """Whether the last read reached the last complete message."""
 
     def batches(self, most_bytes: int = LOOK_BYTES) -> list[pa.RecordBatch] | None:
-        """What is new; None where the file was replaced, so that what was read before is of another.
+        """The new batches; None if the file was replaced since the last read.
 
-        StorageError where it is not what was expected: there is no use in looking again.
+        StorageError if it is damaged or of another kind: do not read it again.
         """
         try:
             status = self._path.stat()
@@ -59,7 +57,7 @@ class StreamTail:
             with self._path.open("rb") as file:
                 return self._read(file, most_bytes)
         except OSError:
-            return []  # not there yet, or not any more
+            return []  # not yet created, or removed
 
     def _read(self, file: io.BufferedReader, most_bytes: int) -> list[pa.RecordBatch]:
         while True:
@@ -77,25 +75,23 @@ class StreamTail:
         return self._decoded(num_batches)
 
     def _decoded(self, number: int) -> list[pa.RecordBatch]:
-        """So many batches of what was handed over: it is known to hold them, so the reader never meets an end."""
+        """The next `number` batches; complete messages have been added for all of them."""
         if not number:
             return []
         try:
             stream = self._stream = self._stream or self._opened()
-            return list(sound((stream.read_next_batch() for _ in range(number)), self._path))
+            return list(validated((stream.read_next_batch() for _ in range(number)), self._path))
         except (pa.ArrowException, OSError, StopIteration, RuntimeError, UnicodeDecodeError) as error:
             raise StorageError(f"{self._path} is damaged: {error}.") from error
 
     def _opened(self) -> Any:
         stream = pa.ipc.open_stream(self._whole)
-        if (stream.schema.metadata or {}).get(b"schema", b"").decode(errors="replace") not in self._readable:
-            raise StorageError(f"{self._path} is not a {self._readable[0]} file.")
-        check_types(self._path, stream.schema, self._schema, later=self._later)
+        check_schema(self._path, stream.schema, self._schema)
         return stream
 
 
 def _whole_messages(data: bytes) -> tuple[int, int]:
-    """Bytes of `data` that are whole messages, and how many of these are batches."""
+    """Length of the complete messages in `data` in bytes, and how many of them are batches."""
     source, length, batches = pa.BufferReader(data), 0, 0
     with contextlib.suppress(pa.ArrowException, OSError, EOFError):
         while source.tell() < len(data):
@@ -105,7 +101,7 @@ def _whole_messages(data: bytes) -> tuple[int, int]:
 
 
 class _Bytes(io.RawIOBase):
-    """Bytes that are handed over piece by piece and read once."""
+    """A byte stream that is filled piece by piece and read once."""
 
     def __init__(self) -> None:
         self._held, self._at = b"", 0

@@ -1,22 +1,26 @@
 """Tables that grow while a rank runs: Arrow IPC streams, compressed and append-only.
 
-Each write is one record batch, so a file that broke off is readable up to the last full one.
+Each write is one record batch, so a truncated file is readable up to the last complete one. A kill truncates files;
+failing disks and copies flip bits. pyarrow follows a corrupt dictionary index or text offset to any address in memory,
+so every batch has to pass `validated` before its values are used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
 from paceline.errors import StorageError
 from paceline.storage.codec import storage_error
-from paceline.storage.stream_checks import check_types, is_ended, sound
+
+_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+"""The last bytes of a closed stream: a message of length 0."""
 
 
 class StreamWriter:
-    """Appends batches to a file; a batch is on its way to the disk when `write` returns."""
+    """Appends batches to a file; each is flushed when `write` returns."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._path = path
@@ -29,7 +33,7 @@ class StreamWriter:
         self._stream = pa.ipc.new_stream(self._file, schema, options=options)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append one batch and hand it to the operating system."""
+        """Append one batch and flush it."""
         try:
             self._stream.write_batch(batch)
             self._file.flush()
@@ -37,7 +41,7 @@ class StreamWriter:
             raise storage_error(self._path, error) from error
 
     def close(self) -> None:
-        """End the stream properly; the file is closed even where that fails."""
+        """End the stream; the file is closed even if that fails."""
         try:
             with self._file:
                 self._stream.close()
@@ -45,25 +49,67 @@ class StreamWriter:
             raise storage_error(self._path, error) from error
 
 
-def read_table(
-    path: Path, schema: pa.Schema, readable: Sequence[str], *, what: str, later: Collection[str] = ()
-) -> tuple[pa.Table, bool]:
-    """The rows of a file of one of the `readable` versions up to its last full batch, and whether it broke off.
+def read_table(path: Path, schema: pa.Schema, *, what: str) -> tuple[pa.Table, bool]:
+    """The rows of a file up to its last complete batch, and whether it is truncated.
 
-    Files of an earlier version may lack the columns of `later`. StorageError where there is nothing to be had of it.
+    StorageError if the file is not readable or has another schema.
     """
-    broke_off, batches = False, []
+    truncated, batches = False, []
     try:
         with pa.memory_map(str(path)) as source:
-            broke_off = not is_ended(source)
+            truncated = not is_ended(source)
             with pa.ipc.open_stream(source) as stream:
-                if (stream.schema.metadata or {}).get(b"schema", b"").decode(errors="replace") not in readable:
-                    raise StorageError(f"{path} is not a {readable[0]} file.")
-                check_types(path, stream.schema, schema, later=later)
+                check_schema(path, stream.schema, schema)
                 try:
-                    batches.extend(sound(stream, path))
+                    batches.extend(validated(stream, path))
                 except (pa.ArrowException, OSError):
-                    broke_off = True
-                return pa.Table.from_batches(batches, stream.schema), broke_off
+                    truncated = True
+                return pa.Table.from_batches(batches, stream.schema), truncated
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: a name that is no text
         raise StorageError(f"{path} cannot be read as {what}: {error}.") from error
+
+
+def check_schema(path: Path, found: pa.Schema, written: pa.Schema) -> None:
+    """Raise StorageError if a file is of another kind or version, or if a column is missing or has another type."""
+    name = (written.metadata or {}).get(b"schema", b"")
+    if (found.metadata or {}).get(b"schema", b"") != name:
+        raise StorageError(f"{path} is not a {name.decode()} file.")
+    try:
+        _ = found.names  # decodes all names, also of columns that are not read
+        for column in written.names:
+            types = [found.field(index).type for index in found.get_all_field_indices(column)]
+            if types != [written.field(column).type]:
+                raise StorageError(f"{path} is damaged: its column {column} is missing or has another type.")
+    except UnicodeDecodeError as error:
+        raise StorageError(f"{path} is damaged: the name of a column is not text.") from error
+
+
+def validated(batches: Iterable[pa.RecordBatch], path: Path) -> Iterator[pa.RecordBatch]:
+    """The batches of a stream, each validated; ArrowInvalid at the first invalid one, StorageError if none is valid."""
+    for number, batch in enumerate(batches):
+        try:
+            _check(batch)
+        except pa.ArrowInvalid as error:
+            if number:
+                raise
+            raise StorageError(f"{path} is damaged: {error}.") from error
+        yield batch
+
+
+def _check(batch: pa.RecordBatch) -> None:
+    """Raise ArrowInvalid if a batch has a value that no writer can have written."""
+    batch.validate(full=True)
+    for column in batch.columns:
+        if pa.types.is_dictionary(column.type):
+            column.dictionary.validate(full=True)
+            if column.dictionary.null_count:
+                raise pa.ArrowInvalid("a word of a dictionary is missing")
+
+
+def is_ended(source: pa.NativeFile) -> bool:
+    """Whether the stream in a file was closed by its writer; the read position is unchanged."""
+    place = source.tell()
+    source.seek(max(0, source.size() - len(_END)))
+    ended = source.read() == _END
+    source.seek(place)
+    return ended

@@ -1,6 +1,6 @@
 """Where the ranks of a run connect: set by the launcher, or published by rank 0 in the run folder. No torch.
 
-    rank 0   listens (loopback on one host, the named interface between hosts) ──▶ ranks/meeting.json
+    rank 0   listens (loopback on one host, the named interface between hosts) ──▶ ranks/rendezvous.json
     others   wait for that file ──▶ connect
 
 Every launcher except `local` uses the file. The kernel chooses the port, and rank 0 listens on it before it publishes
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from paceline.errors import RunError
 from paceline.identity import Identity, interface_address
-from paceline.records.run import Manifest, Meeting
+from paceline.records.run import Manifest, Rendezvous
 from paceline.storage.codec import read_record, write_record
 from paceline.storage.folder import RunFolder
 
@@ -57,7 +57,7 @@ def _announced(folder: RunFolder, manifest: Manifest) -> Endpoint:
     address = "127.0.0.1" if point.hosts == 1 else interface_address(manifest.launch.interface)
     listening = socket.create_server((address, 0), backlog=max(128, point.processes))
     port = listening.getsockname()[1]
-    write_record(folder.meeting, Meeting(address=address, port=port, launched_at_ns=manifest.launched_at_ns))
+    write_record(folder.rendezvous, Rendezvous(address=address, port=port, launched_at_ns=manifest.launched_at_ns))
     return Endpoint(address=address, port=port, listening_fd=listening.detach())
 
 
@@ -65,14 +65,14 @@ def _found(folder: RunFolder, manifest: Manifest, timeout_s: float, sleep: Calla
     """Endpoint that rank 0 has published in this attempt."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
-        if folder.meeting.exists():
-            found = read_record(folder.meeting, Meeting)
+        if folder.rendezvous.exists():
+            found = read_record(folder.rendezvous, Rendezvous)
             if found.launched_at_ns == manifest.launched_at_ns:
                 return Endpoint(address=found.address, port=found.port, listening_fd=None)
         sleep(_POLL_S)
     raise RunError(
         f"Rank 0 has not published its address within {timeout_s:.0f} s.",
-        right=f"It writes {folder.meeting}, which every host must see: the study's folder must be on a file system "
+        right=f"It writes {folder.rendezvous}, which every host must see: the study's folder must be on a file system "
         "that all hosts share.",
         next=f"Look at its log: {folder.rank_log(0)}",
     )

@@ -11,7 +11,7 @@ from paceline.analyze.study.study_results import study_results
 from paceline.records.results import StudyResults
 from paceline.records.settings import DataSettings, RunSettings, TrainSettings
 from paceline.records.study import Point, Study
-from paceline.studies.expand.recipe import followed
+from paceline.studies.expand.recipe import with_recipe
 from trace_samples import traces_of
 
 
@@ -97,7 +97,7 @@ def given(request, point) -> list[Point]:
 
 
 def test_what_a_recipe_chose_by_the_ranks_leaves_one_baseline(given) -> None:
-    points = [followed(each) for each in given]
+    points = [with_recipe(each) for each in given]
     assert len({each.train for each in points}) > 1, "nothing was chosen by the ranks"
     found = baselines(points, {each.point_id for each in points})
     assert [found[each.point_id].ranks for each in points] == [1, 1, 1, 1]
@@ -106,14 +106,14 @@ def test_what_a_recipe_chose_by_the_ranks_leaves_one_baseline(given) -> None:
 def test_without_its_choices_a_point_is_as_the_study_gave_it(given) -> None:
     for each in given:
         divided = each.train.epochs_rule != "none"
-        assert unchosen(followed(each)) == replace(each, train=replace(each.train, epochs=None if divided else 10))
+        assert unchosen(with_recipe(each)) == replace(each, train=replace(each.train, epochs=None if divided else 10))
 
 
 def test_what_the_study_says_beside_a_recipe_has_its_own_baseline(point) -> None:
     said = {"recipe": "scale", "batch_per_rank": 64, "epochs": 10}
-    one = followed(replace(point(1), train=TrainSettings(**said)))
+    one = with_recipe(replace(point(1), train=TrainSettings(**said)))
     for other in ({"recipe": ""}, {"schedule": "one-cycle"}, {"warmup_epochs": 2.0}, {"optimizer": "sgd"}):
-        two = followed(replace(point(2), train=TrainSettings(**(said | other))))
+        two = with_recipe(replace(point(2), train=TrainSettings(**(said | other))))
         assert baselines([one, two], {one.point_id, two.point_id})[two.point_id] == two, other
 
 

@@ -15,7 +15,7 @@ from paceline.analyze.study.study_results import study_results
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.settings import ScriptSettings, TrainSettings
 from paceline.records.study import Point, Study
-from paceline.studies.expand.recipe import followed
+from paceline.studies.expand.recipe import with_recipe
 from trace_samples import traces_of
 
 TIMES = (1.0, 1.01, 0.99, 1.02, 0.98)
@@ -180,7 +180,7 @@ def test_each_point_is_compared_with_the_smallest_of_its_recipe(point) -> None:
 def test_what_a_recipe_chose_by_batch_or_ranks_is_the_same_recipe(point) -> None:
     """`scale` warms up at 2,048 and not at 64, `as-published` takes the rate for one rank's share."""
     points = {
-        (recipe, batch, ranks): followed(with_train(point(ranks), recipe=recipe, batch_global=batch))
+        (recipe, batch, ranks): with_recipe(with_train(point(ranks), recipe=recipe, batch_global=batch))
         for recipe in ("as-published", "", "scale")
         for batch in (64, 2048)
         for ranks in (1, 4)
@@ -195,7 +195,7 @@ def test_what_a_recipe_chose_by_batch_or_ranks_is_the_same_recipe(point) -> None
 
 def test_epochs_that_are_divided_by_ranks_are_the_same_recipe(point) -> None:
     rule = {"epochs": 8, "epochs_rule": "divide-by-ranks"}
-    one, four = (followed(with_train(point(ranks), **rule)) for ranks in (1, 4))
+    one, four = (with_recipe(with_train(point(ranks), **rule)) for ranks in (1, 4))
     other = with_train(point(4), epochs=2)
     points = {each.point_id: each for each in (other, one, four)}
     assert references(points) == {one.point_id: other.point_id, four.point_id: one.point_id}

@@ -13,7 +13,7 @@ from paceline.records.study import Study
 from paceline.reporting.export.json_view import json_object
 from paceline.reporting.export.rows import rows
 from paceline.reporting.wording import choice_words
-from paceline.studies.expand.recipe import followed
+from paceline.studies.expand.recipe import with_recipe
 from trace_samples import traces_of
 
 
@@ -29,7 +29,7 @@ from trace_samples import traces_of
 def test_no_figure_follows_from_a_sentence(point, run, epoch, said, monkeypatch: pytest.MonkeyPatch) -> None:
     def shown() -> tuple[list[dict[str, Any]], dict[str, Any], list[str]]:
         train = TrainSettings(epochs=10, **said)
-        points = [followed(replace(point(ranks), train=train)) for ranks in (1, 2, 8)]
+        points = [with_recipe(replace(point(ranks), train=train)) for ranks in (1, 2, 8)]
         runs = [
             run(each, number, epochs=(epoch(1, 9.0 / each.ranks), epoch(2, (3.0 + number) / each.ranks)))
             for each in points
@@ -59,15 +59,15 @@ def test_every_reason_of_a_recipe_has_a_sentence(point) -> None:
         for optimizer in ("sgd", "adam", "adadelta")
         for batch in (512, 16384)
     ]
-    points = [followed(replace(point(2), train=TrainSettings(epochs=10, **train))) for train in said]
+    points = [with_recipe(replace(point(2), train=TrainSettings(epochs=10, **train))) for train in said]
     chosen = [choice for each in points for choice in each.chosen]
     assert {choice.reason for choice in chosen} == set(choice_words.REASONS)
     assert all(choice_words.choice_sentence(choice) for choice in chosen)
 
 
 def test_what_all_points_chose_is_one_line(point) -> None:
-    wide = followed(replace(point(2), train=TrainSettings(recipe="scale", batch_per_rank=64, epochs=10)))
-    alone = followed(replace(point(1), train=TrainSettings(recipe="scale", batch_per_rank=64, epochs=10)))
+    wide = with_recipe(replace(point(2), train=TrainSettings(recipe="scale", batch_per_rank=64, epochs=10)))
+    alone = with_recipe(replace(point(1), train=TrainSettings(recipe="scale", batch_per_rank=64, epochs=10)))
     lines = choice_words.choice_lines(
         [("1 rank", alone.chosen), ("2 ranks", wide.chosen), ("2 ranks, again", wide.chosen)]
     )

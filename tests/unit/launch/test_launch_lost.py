@@ -15,7 +15,7 @@ from paceline.launch.wrapper.unreachable_hosts import (
     unreachable_hosts_error,
     write_answer,
 )
-from paceline.records.run import Meeting, RankEnd
+from paceline.records.run import RankEnd, Rendezvous
 from paceline.records.settings import LaunchSettings
 from paceline.storage.codec import read_record, write_record
 from paceline.storage.folder import RunFolder
@@ -124,7 +124,7 @@ def test_a_wrapper_says_whether_its_link_is_up_and_rank_0_in_reach(folder):
     told = manifest(point(2, hosts=2), settings=LaunchSettings(interface="lo"))
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        write_record(folder.meeting, Meeting(address="127.0.0.1", port=port, launched_at_ns=0))
+        write_record(folder.rendezvous, Rendezvous(address="127.0.0.1", port=port, launched_at_ns=0))
         write_answer(folder, told, 1, "b")
     assert read_record(answer_file(folder, 1), HostAnswer) == HostAnswer(host="b", **FINE)
     write_answer(folder, told, 1, "b")  # refused now: the host still answers

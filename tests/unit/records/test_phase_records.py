@@ -47,7 +47,7 @@ STANDING = {
 }
 
 
-def test_old_records_are_of_the_first_phase() -> None:
+def test_records_without_a_phase_are_of_the_first() -> None:
     assert from_plain(Epoch, EPOCH).phase == "train"
     report = from_plain(RankReport, REPORT)
     assert (report.training.phases, report.training.features) == ((), None)
@@ -55,7 +55,7 @@ def test_old_records_are_of_the_first_phase() -> None:
     assert (standing.phase, standing.phases) == ("train", ())
 
 
-def test_new_ones_are_read_as_they_were_written(tmp_path: Path) -> None:
+def test_phases_are_read_as_they_were_written(tmp_path: Path) -> None:
     end = PhaseEnd(name="train", steps=4, test_loss=0.5, test_accuracy=0.75)
     made = CachedFeatures(samples=4, size=2, ready_s=0.5, found=True)
     report = from_plain(RankReport, {**REPORT, "phases": [plain(end)], "features": plain(made)})

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from paceline.errors import StorageError
-from paceline.storage.stream_checks import check_types, is_ended, sound
+from paceline.storage.streams import check_schema, is_ended, validated
 
 WORDS = pa.dictionary(pa.int8(), pa.string())
 SCHEMA = pa.schema([pa.field("at", pa.int64()), pa.field("word", WORDS), pa.field("peer", pa.int32())])
@@ -26,8 +26,8 @@ WHOLE = batch_of(words([0, 1, 0], pa.array(["a", "b"])))
 def refused(damaged: pa.RecordBatch) -> None:
     """Alone it is an error; after a whole one, the stream breaks off."""
     with pytest.raises(StorageError):
-        list(sound([damaged], Path("x")))
-    stream = sound([WHOLE, damaged], Path("x"))
+        list(validated([damaged], Path("x")))
+    stream = validated([WHOLE, damaged], Path("x"))
     assert next(stream) is WHOLE
     with pytest.raises(pa.ArrowInvalid):
         next(stream)
@@ -35,7 +35,7 @@ def refused(damaged: pa.RecordBatch) -> None:
 
 def test_whole_batches_pass() -> None:
     batches = [WHOLE, batch_of(pa.array(["a", None, "b"]).dictionary_encode())]
-    assert list(sound(batches, Path("x"))) == batches
+    assert list(validated(batches, Path("x"))) == batches
 
 
 @pytest.mark.parametrize("indices", [[0, 2], [-1, 0], [100]])
@@ -55,12 +55,11 @@ def test_a_dictionary_that_lacks_a_word_is_refused() -> None:
 
 
 def test_columns_have_to_be_what_they_are_written_as() -> None:
-    check_types(Path("x"), SCHEMA, SCHEMA)
-    check_types(Path("x"), SCHEMA.remove(2), SCHEMA, later=("peer",))
+    check_schema(Path("x"), SCHEMA, SCHEMA)
     at = pa.field("at", pa.int64())
     for damaged in (SCHEMA.remove(2), SCHEMA.set(0, pa.field("at", pa.float64())), SCHEMA.append(at)):
         with pytest.raises(StorageError):
-            check_types(Path("x"), damaged, SCHEMA)
+            check_schema(Path("x"), damaged, SCHEMA)
 
 
 def test_a_stream_has_ended_when_its_writer_closed_it(tmp_path) -> None:

@@ -18,7 +18,7 @@ from paceline.studies.execute.events import Event, StudyStopped
 from paceline.studies.execute.execute import Execution, execute
 from paceline.studies.execute.time_left import Pace
 from paceline.studies.expand.expand import expand, schedule
-from paceline.studies.folder.estimates import Estimates, paid
+from paceline.studies.folder.estimates import Estimates, counted_processes
 
 HOUR_S = 3600
 
@@ -107,7 +107,7 @@ def age(run: Path, seconds: float):
 def test_servers_count_and_coordinators_do_not(tmp_path: Path) -> None:
     study = loaded(tmp_path, "run.strategy=parameter-server", "run.servers=3").study
     one, two = expand(study, data_digest="", model_digest="")
-    assert (paid(one), paid(two), two.processes) == (4, 5, 6)
+    assert (counted_processes(one), counted_processes(two), two.processes) == (4, 5, 6)
 
 
 def test_time_in_a_queue_is_not_spent(go, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from paceline.errors import RequestError
 from paceline.records.results import NotRun
 from paceline.records.settings import LaunchSettings, RunSettings, TrainSettings
 from paceline.records.study import Point, Study
-from paceline.studies.execute.fits import held
+from paceline.studies.execute.fits import fitting_points
 from paceline.studies.expand.expand import expand
 
 STUDY = Study(
@@ -34,7 +34,7 @@ class Launcher:
 
 def divided(study: Study, *refused: int, cores: int = 2) -> tuple[list[int], tuple[NotRun, ...]]:
     points = expand(study, data_digest="", model_digest="")
-    kept, left_out = held(study, points, lambda point: Launcher(*refused), cores=cores)
+    kept, left_out = fitting_points(study, points, lambda point: Launcher(*refused), cores=cores)
     assert len(kept) + len(left_out) == len(points)
     return [point.ranks for point in kept], left_out
 
@@ -93,7 +93,7 @@ def test_more_hosts_than_there_are(launcher: str, machines: tuple[str, ...], hos
         vary={"run.hosts": (1, 2, 4)},
     )
     points = expand(study, data_digest="", model_digest="")
-    kept, left_out = held(study, points, lambda point: Launcher(), cores=4)
+    kept, left_out = fitting_points(study, points, lambda point: Launcher(), cores=4)
     assert [point.hosts for point in kept] == hosts
     assert [each.reason for each in left_out][:1] == ([said] if said else [])
 

@@ -8,7 +8,7 @@ import pytest
 
 from paceline.records.settings import FinetuneSettings, RunSettings, TrainSettings
 from paceline.records.study import Study
-from paceline.studies.load.noise_checks import problems
+from paceline.studies.load.recipe_checks import noise_problems as problems
 
 
 def said(*, ranks: tuple[int, ...] = (1, 2), strategy: str = "ddp", finetune: str = "", **train) -> list[str]:

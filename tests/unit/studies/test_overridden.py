@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.studies.load.load import load_study, shipped_studies
-from paceline.studies.load.overridden_settings import overridden
+from paceline.studies.load.load import load_study, overridden, shipped_studies
 
 
 @pytest.mark.parametrize("name", [study.name for study in shipped_studies()])

@@ -12,7 +12,7 @@ from paceline.app.study_loading import load
 from paceline.errors import StudyFileError
 from paceline.published.records import TIME
 from paceline.published.table_files import published_names, published_study
-from paceline.studies.execute.fits import beyond
+from paceline.studies.execute.fits import misfit_reason
 from paceline.studies.expand.expand import expand
 from paceline.studies.load.load import LoadedStudy, load_study, shipped_studies
 
@@ -128,7 +128,7 @@ def test_steps_of_a_small_point(name: str) -> None:
 def test_a_larger_machine_runs_more_of_the_small_size(name: str, on_two: int, on_sixteen: int) -> None:
     study = load(name).study
     points = expand(study, data_digest="d" * 64, model_digest="")
-    held = {cores: sum(not beyond(study, point, cores) for point in points) for cores in (2, 16)}
+    held = {cores: sum(not misfit_reason(study, point, cores) for point in points) for cores in (2, 16)}
     assert held == {2: on_two, 16: on_sixteen}
 
 

@@ -22,7 +22,7 @@ from paceline.storage.codec import from_plain, plain, read_record, write_record
 from paceline.studies.execute.compose import new_manifest
 from paceline.studies.execute.preview import preview
 from paceline.studies.expand.expand import expand, schedule
-from paceline.studies.expand.recipe import MAY_CHOOSE, followed, resolved
+from paceline.studies.expand.recipe import MAY_CHOOSE, resolved, with_recipe
 from paceline.studies.load.load import LoadedStudy, load_study
 from paceline.studies.load.toml_text import study_toml, toml_value
 from paceline.training.optim.lamb import Lamb
@@ -141,12 +141,12 @@ def test_as_published_multiplies_with_the_ranks_where_the_batch_does_not_divide_
 def test_a_second_phase_with_an_optimizer_of_its_own_has_what_keras_has_for_that(finetune, chosen):
     given = FinetuneSettings(**{"epochs": 1, **finetune})
     train = TrainSettings(recipe="as-published", optimizer="adadelta", batch_global=8, epochs=1)
-    followed_point = followed(replace(POINT, train=train, finetune=given))
+    followed_point = with_recipe(replace(POINT, train=train, finetune=given))
     assert followed_point.finetune == replace(given, **chosen)
     said = {choice.path: choice for choice in followed_point.chosen if choice.path.startswith("finetune.")}
     assert {path: choice.value for path, choice in said.items()} == {f"finetune.{k}": v for k, v in chosen.items()}
     assert all(choice.facts == {"optimizer": "adam"} for choice in said.values())
-    assert followed(replace(POINT, train=replace(train, recipe="scale"), finetune=given)).finetune == given
+    assert with_recipe(replace(POINT, train=replace(train, recipe="scale"), finetune=given)).finetune == given
 
 
 @pytest.mark.parametrize(("ranks", "epochs"), [(1, 12), (2, 6), (5, 3), (64, 1)])
@@ -248,7 +248,7 @@ def test_all_that_a_recipe_may_choose_can_be_told_from_what_was_given(recipe, op
     before, after = asdict(train), asdict(found)
     changed = {f"train.{key}" for key in before if after[key] != before[key] and before[key] is not None}
     assert changed <= set(MAY_CHOOSE)
-    said, _ = resolved(train, batch_global=batch, ranks=4, said=MAY_CHOOSE)
+    said, _ = resolved(train, batch_global=batch, ranks=4, explicit=MAY_CHOOSE)
     assert all(getattr(said, path.split(".")[1]) == before[path.split(".")[1]] for path in MAY_CHOOSE)
 
 

@@ -168,8 +168,8 @@ def test_a_script_that_is_not_there_is_a_wrong_request(tmp_path: Path) -> None:
 
 
 class TestPoints:
-    def test_points_that_were_measured_before_keep_their_names(self) -> None:
-        """As they were before there were scripts: folders of finished studies are found by them."""
+    def test_names_of_points_are_stable(self) -> None:
+        """Finished runs are found by the names of their points, so an upgrade must not rename them."""
         before = Point(
             data=DataSettings(),
             data_digest="d",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paceline.errors import StudyFileError
-from paceline.records.settings import TrainSettings, said
+from paceline.records.settings import TrainSettings, shown_settings
 from paceline.studies.load import load
 from paceline.studies.load.keys import KEYS
 from paceline.studies.load.load import load_study, shipped_studies
@@ -281,7 +281,7 @@ def test_shipped_studies_load_and_say_what_they_are() -> None:
 
 
 OF_OTHER_DATA = ("shape", "classes", "samples", "read", "image_size", "test", "damaged")
-OF_RECIPES = [key for key in KEYS["train"] if key not in ("batch_per_rank", *said(TrainSettings()))]
+OF_RECIPES = [key for key in KEYS["train"] if key not in ("batch_per_rank", *shown_settings(TrainSettings()))]
 
 
 def test_every_key_is_explained_in_the_default_study() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from paceline.records.settings import DataSettings, TrainSettings
 from paceline.records.study import Study
-from paceline.studies.load.target_checks import problems
+from paceline.studies.load.recipe_checks import target_problems as problems
 
 
 def told(target: float | None, **data: object) -> list[str]:

@@ -20,7 +20,7 @@ import psutil
 
 from paceline.errors import RankError, StorageError
 from paceline.launch.supervision import LiveRank
-from paceline.records.run import Manifest, Meeting
+from paceline.records.run import Manifest, Rendezvous
 from paceline.storage.codec import optional_record, read_record, write_record
 from paceline.storage.folder import RunFolder
 from paceline.units import counted
@@ -156,7 +156,7 @@ def _is_up(interface: str) -> bool:
 def _reaches(folder: RunFolder) -> bool:
     """Whether the host of the rendezvous answers; a refused connection is an answer."""
     try:
-        place = read_record(folder.meeting, Meeting)
+        place = read_record(folder.rendezvous, Rendezvous)
         socket.create_connection((place.address, place.port), timeout=REACH_S).close()
     except (ConnectionRefusedError, StorageError):
         return True  # StorageError: no rank has written the rendezvous, so there is nothing to reach

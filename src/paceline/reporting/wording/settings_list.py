@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from paceline.records.settings import said
+from paceline.records.settings import shown_settings
 from paceline.records.study import Point, Study
 
 _RUN_FIELDS_OF_POINT = ("ranks", "hosts", "threads", "strategy", "launcher", "device", "pin")
@@ -15,11 +15,11 @@ def study_settings(study: Study) -> dict[str, object]:
     if study.script is not None:
         return {**_section("script", asdict(study.script)), **_section("run", asdict(study.run)), **study.vary}
     return {
-        **_section("data", said(study.data)),
-        **_section("augment", said(study.augment)),
+        **_section("data", shown_settings(study.data)),
+        **_section("augment", shown_settings(study.augment)),
         **_section("model", {"name": study.model.name, **study.model.options}),
-        **_section("train", said(study.train)),
-        **_section("finetune", said(study.finetune)),
+        **_section("train", shown_settings(study.train)),
+        **_section("finetune", shown_settings(study.finetune)),
         **_section("run", asdict(study.run)),
         **study.vary,
     }
@@ -32,11 +32,11 @@ def point_settings(point: Point) -> dict[str, object]:
     if point.script is not None:
         return {**_section("script", asdict(point.script)), **run}
     return {
-        **_section("data", said(point.data)),
-        **_section("augment", said(point.augment)),
+        **_section("data", shown_settings(point.data)),
+        **_section("augment", shown_settings(point.augment)),
         **_section("model", {"name": point.model.name, **point.model.options}),
-        **_section("train", said(point.train)),
-        **_section("finetune", said(point.finetune)),
+        **_section("train", shown_settings(point.train)),
+        **_section("finetune", shown_settings(point.finetune)),
         **run,
         **_section("run", dict(point.options)),
     }

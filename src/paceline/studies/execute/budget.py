@@ -2,10 +2,10 @@
 
     spent = Σ (ranks + servers) × wall time    over every attempt at a run in the folder, finished or not
 
-The folder knows it: a finished attempt by its result, the last one that came to nothing by its manifest
-and the age of its files, and those before it by `attempts.csv`, which is written when a run is tried again.
-Time in a queue is not spent. A run is started where the sum with what it is expected to take keeps within
-the budget, so the most that can be overspent is what one run takes more than expected.
+All of it is read from the folder: a finished attempt from its result, the last failed one from its manifest
+and the age of its files, earlier ones from `attempts.csv`, which is written when a run is retried.
+Time in a queue is not counted. A run is started if the sum with its estimate is within
+the budget, so the budget is exceeded at most by the estimation error of one run.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ import csv
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from paceline import catalog
-from paceline.errors import RequestError, StorageError
+from paceline.errors import RequestError
 from paceline.records.run import Manifest, RunResult
 from paceline.records.study import Point
-from paceline.storage.codec import read_record, write_atomically
-from paceline.storage.folder import RunFolder, StudyFolder
+from paceline.storage.codec import optional_record, write_atomically
+from paceline.storage.folder import RunFolder, StudyFolder, instant_s, modified_at_s
 from paceline.studies.folder.bookkeeping import failure_of
-from paceline.studies.folder.estimates import S_PER_H, Estimates, paid
+from paceline.studies.folder.estimates import S_PER_H, Estimates, counted_processes
 from paceline.units import number_text
 
 _COLUMNS = ("launched_at", "attempt", "ranks", "wall_s")
@@ -37,7 +36,7 @@ class Attempt:
     """One try at a run: a line of `attempts.csv`."""
 
     launched_at: str
-    """As the manifest has it: tells attempts apart."""
+    """As in the manifest: identifies the attempt."""
     attempt: int
     ranks: int
     """Processes that count: ranks and servers."""
@@ -50,10 +49,10 @@ class Attempt:
 
 
 class Budget:
-    """What a study may spend, has spent, and would spend on a run."""
+    """The rank-hours of a study: its limit, what is spent, and what the next run would take."""
 
     def __init__(self, limit_h: float | None, folder: StudyFolder, estimates: Estimates) -> None:
-        """No limit where it is None: nothing is looked up then."""
+        """None is no limit: the folder is not read then."""
         self._limit_h = limit_h
         self._estimates = estimates
         self._rank_s: dict[tuple[Path, str], float] = {}
@@ -68,12 +67,12 @@ class Budget:
         return sum(self._rank_s.values()) / S_PER_H
 
     def spend(self, folder: RunFolder, manifest: Manifest, wall_s: float) -> None:
-        """An attempt took so long, finished or not."""
+        """Add the time of an attempt, finished or not."""
         if self._limit_h is not None:
-            self._rank_s[folder.path, manifest.launched_at] = paid(manifest.point) * wall_s
+            self._rank_s[folder.path, manifest.launched_at] = counted_processes(manifest.point) * wall_s
 
     def refusal(self, point: Point) -> str | None:
-        """Why a run of this point is not to be started; None where it may be."""
+        """Why a run of this point exceeds the budget; None if it does not."""
         if self._limit_h is None:
             return None
         next_h = (self._estimates.rank_s(point) or 0.0) / S_PER_H
@@ -84,7 +83,7 @@ class Budget:
 
 
 def check_budget(limit_h: float | None) -> None:
-    """Raise RequestError for a budget that is none."""
+    """Raise RequestError if a budget is not a positive finite number."""
     if limit_h is not None and not 0 < limit_h < float("inf"):
         raise RequestError(
             f"--budget {limit_h:g} is not a number of rank-hours.",
@@ -93,15 +92,15 @@ def check_budget(limit_h: float | None) -> None:
 
 
 def attempts(folder: RunFolder) -> tuple[Attempt, ...]:
-    """Every attempt at a run that has left a trace."""
+    """Every recorded attempt at a run."""
     earlier = tuple(_written(folder.attempts))
     last = _last(folder)
     known = {attempt.launched_at for attempt in earlier}
     return earlier if last is None or last.launched_at in known else (*earlier, last)
 
 
-def keep_attempts(folder: RunFolder) -> None:
-    """Write down the attempts at a run, before the next one takes the place of the last one's files."""
+def record_attempts(folder: RunFolder) -> None:
+    """Write `attempts.csv` of a run, before the next attempt overwrites the files of the last one."""
     known = attempts(folder)
     if not known:
         return
@@ -126,58 +125,40 @@ def _written(path: Path) -> Iterator[Attempt]:
                 wall_s=float(line["wall_s"]),
             )
         except (KeyError, TypeError, ValueError):
-            continue  # somebody wrote into it: what cannot be read is not counted
+            continue  # edited by hand: an invalid line is not counted
 
 
 def _last(folder: RunFolder) -> Attempt | None:
-    """The last attempt at a run, from its manifest; None where there was none, or it cannot be read any more."""
-    try:
-        manifest = read_record(folder.manifest, Manifest)
-    except StorageError:
+    """The last attempt at a run, from its manifest; None if it is missing or cannot be read."""
+    manifest = optional_record(folder.manifest, Manifest)
+    if manifest is None:
         return None
     return Attempt(
         launched_at=manifest.launched_at,
         attempt=manifest.attempt,
-        ranks=paid(manifest.point),
+        ranks=counted_processes(manifest.point),
         wall_s=_wall_s(folder, manifest),
     )
 
 
 def _wall_s(folder: RunFolder, manifest: Manifest) -> float:
-    try:
-        result = read_record(folder.result, RunResult)
-        if result.attempt == manifest.attempt:
-            return result.wall_s
-    except StorageError:
-        pass  # it came to nothing: its files tell how long it was on
+    result = optional_record(folder.result, RunResult)
+    if result is not None and result.attempt == manifest.attempt:
+        return result.wall_s
     started_at = _started_at(folder, manifest)
     return 0.0 if started_at is None else max(0.0, _ended_at(folder, manifest) - started_at)
 
 
 def _started_at(folder: RunFolder, manifest: Manifest) -> float | None:
-    """When the first rank started, on the wall clock: the launch where ranks never wait; None where they still did."""
-    starts = [_modified_at(path) for path in folder.ranks.glob("*.start")]
+    """Wall-clock time when the first rank started, or of the launch without a queue; None if it was still queued."""
+    starts = [modified_at_s(path) for path in folder.ranks.glob("*.start")]
     if starts or catalog.launcher(manifest.point.launcher).queues:
         return min(starts, default=None)
-    return _instant(manifest.launched_at)
+    return instant_s(manifest.launched_at)
 
 
 def _ended_at(folder: RunFolder, manifest: Manifest) -> float:
     failure = failure_of(folder)
     if failure is not None and failure.attempt == manifest.attempt:
-        return _instant(failure.failed_at) or 0.0
-    return max((_modified_at(path) for path in folder.path.rglob("*") if path.is_file()), default=0.0)
-
-
-def _modified_at(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
-
-
-def _instant(text: str) -> float | None:
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return None
+        return instant_s(failure.failed_at) or 0.0
+    return max((modified_at_s(path) for path in folder.path.rglob("*") if path.is_file()), default=0.0)

@@ -1,4 +1,4 @@
-"""The records of one run, put together: the manifest before it, the result after it."""
+"""The records of one run: the manifest before it, the result after it, the error if its ranks refuse to start."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from paceline import units
-from paceline.errors import RankError
+from paceline.errors import RankError, RunError
 from paceline.identity import versions
+from paceline.launch import machine
 from paceline.launch.launcher import Outcome, Placement
 from paceline.records import process_roles
-from paceline.records.run import CachedFeatures, Epoch, Manifest, RankReport, RunResult, ScriptFigures
+from paceline.records.allocation import PreflightCheck
+from paceline.records.run import CachedFeatures, Epoch, Job, Manifest, RankReport, RunResult, ScriptFigures
 from paceline.records.study import Run, Study
+from paceline.storage.codec import optional_record, write_record
+from paceline.storage.folder import RunFolder
 from paceline.studies.load.scripts import script_figures
 
 _Value = TypeVar("_Value", int, float)
@@ -33,7 +37,7 @@ def new_manifest(
     attempt: int,
     force: bool = False,
 ) -> Manifest:
-    """Everything the ranks of a run are told; its clock starts now."""
+    """The manifest of a run, with the current time as its launch."""
     return Manifest(
         study=study.name,
         point_id=run.point.point_id,
@@ -64,7 +68,7 @@ def run_result(
     queue_s: float | None = None,
     classes: int | None = None,
 ) -> RunResult:
-    """What a run came to, from what its ranks say; RankError where they contradict one another."""
+    """The result of a run from the reports of its ranks; RankError if they are inconsistent."""
     reports = sorted(outcome.reports, key=lambda report: report.rank)
     ranks = _complete(manifest, reports)
     first, script = ranks[0], manifest.point.script is not None
@@ -105,7 +109,7 @@ def run_result(
 
 
 def _most(values: Iterable[_Value | None]) -> _Value | None:
-    """The largest of those that are known."""
+    """The largest value that is not None."""
     return max((value for value in values if value is not None), default=None)
 
 
@@ -114,7 +118,7 @@ def _ready_s(features: CachedFeatures) -> float:
 
 
 def _complete(manifest: Manifest, reports: Sequence[RankReport]) -> list[RankReport]:
-    """The reports of the ranks that train, once all have said all there is to say and agree; servers are only done."""
+    """The reports of the training ranks; RankError if a report is incomplete, or if replicas differ."""
     point = manifest.point
     if [report.rank for report in reports] != list(range(point.processes)):
         found = ", ".join(str(report.rank) for report in reports) or "none"
@@ -130,7 +134,7 @@ def _complete(manifest: Manifest, reports: Sequence[RankReport]) -> list[RankRep
         if report.status != "done" or (point.script is None and None in wanted):
             raise _doubtful(manifest, f"Rank {report.rank} ended without a complete report.")
         if point.script is not None:
-            continue  # its ranks may well do different things
+            continue  # ranks of a script may do different things
         replica = ranks[point.layout.replicas(report.rank)[0]]
         if own.weights_sha256 != replica.training.weights_sha256:
             raise _doubtful(manifest, f"Rank {report.rank} ended with other weights than rank {replica.rank}.")
@@ -154,13 +158,48 @@ def _doubtful(manifest: Manifest, what: str) -> RankError:
 
 
 def _slowest(lines: Sequence[Epoch]) -> Epoch:
-    """Rank 0's line of an epoch with the times of the slowest rank: a step is over when it is over everywhere."""
+    """Rank 0's record of an epoch with the times of the slowest rank."""
     return replace(
         lines[0],
         epoch_s=max(line.epoch_s for line in lines),
         evaluate_s=max(line.evaluate_s for line in lines),
         resumed=any(line.resumed for line in lines),
     )
+
+
+def refused(folder: RunFolder) -> RunError | None:
+    """The error of a run that the preflight check refused, with `machine.json` written; None if it did not refuse."""
+    check = machine.preflight_record(folder)
+    if check is None or not check.refused:
+        return None
+    write_record(folder.machine, machine.machine((), check))
+    fatal = [complaint for complaint in check.complaints if complaint.severity == "fatal"]
+    right, remedies = (dict.fromkeys(texts) for texts in zip(*((f.right, f.next) for f in fatal), strict=True))
+    return RunError(
+        "\n".join(complaint.what for complaint in fatal),
+        right=" ".join(right),
+        next=" ".join(remedies) + " To measure all the same, with this on record: --force.",
+    )
+
+
+def shares_cores(check: PreflightCheck | None) -> bool:
+    """Whether the preflight check found threads that share cores: such runs are excluded from fits."""
+    return _complains(check, "more-threads-than-cores", "threads-beyond-affinity", "ranks-share-cores")
+
+
+def emulated(check: PreflightCheck | None) -> bool:
+    """Whether the preflight check found that several hosts are one machine."""
+    return _complains(check, "emulated-hosts")
+
+
+def _complains(check: PreflightCheck | None, *names: str) -> bool:
+    return check is not None and any(complaint.name in names for complaint in check.complaints)
+
+
+def queue_s(folder: RunFolder, manifest: Manifest) -> float | None:
+    """Seconds that the job of this attempt waited in the queue; None without a job."""
+    job = optional_record(folder.job, Job)
+    return job.queue_s if job is not None and job.launched_at_ns == manifest.launched_at_ns else None
 
 
 def now() -> str:
@@ -170,7 +209,7 @@ def now() -> str:
 
 @functools.cache
 def commit() -> str | None:
-    """The commit of Paceline's own checkout, `-dirty` where files were changed since; None outside of one."""
+    """The commit of Paceline's checkout, with `-dirty` if files were changed; None if it is installed."""
     checkout = Path(__file__).parents[4]
     if not (checkout / ".git").exists():  # a file in a worktree
         return None

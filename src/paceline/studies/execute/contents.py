@@ -1,4 +1,4 @@
-"""What the points of a study read: data sets and model files, each once, however many points there are.
+"""The data sets and model files of a study, each read once for all points.
 
 [data]   dataset = ["mnist", "fashion-mnist"]      two data sets, decoded once each
 [model]  name = ["mlp", "my_file.py:build"]        one file, whose digest is part of its points
@@ -24,27 +24,27 @@ from paceline.studies.load.scripts import script_digest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """The files behind a study whose paths are absolute."""
+    """The files of a study with absolute paths."""
 
     study: Study
     data: dict[DataSettings, Prepared | None] = field(default_factory=dict)
-    """By what decides how a data set is decoded; None where it is not in the cache. Empty for a script."""
+    """By the settings that affect decoding; None if it is not in the cache. Empty for a script."""
     _digests: dict[Path, str] = field(default_factory=dict, repr=False)
-    """Of model files: weights may be large, and points many."""
+    """Of model files, cached because weights may be large."""
 
     @property
     def known(self) -> bool:
-        """Whether every data set is there, and so the name of every point known."""
+        """Whether every data set is cached: the names of all points are then known."""
         return None not in self.data.values()
 
     @property
     def first(self) -> Prepared | None:
-        """The data set of the first point; None for a script, and where it is not in the cache."""
+        """The data set of the first point; None for a script, and if it is not in the cache."""
         return self.prepared(self.study.data)
 
     def prepared(self, settings: DataSettings) -> Prepared | None:
         """The data set of a point."""
-        return self.data.get(as_decoded(settings))
+        return self.data.get(decoding_settings(settings))
 
     def dataset(self, settings: DataSettings) -> Dataset | None:
         found = self.prepared(settings)
@@ -72,16 +72,16 @@ class Contents:
         return Path(point.script.path) if point.script else model_path(point.model.name, Path())
 
     def num_train(self, settings: DataSettings) -> int | None:
-        """Samples that are trained on; None where that is a script's own business, or not known yet.
+        """Number of training samples; None for a script, or if unknown.
 
-        DataError where there are not so many.
+        DataError if the data set has fewer.
         """
         dataset = self.dataset(settings)
         return len(store.split(dataset, settings).train) if dataset else None
 
 
-def as_decoded(settings: DataSettings) -> DataSettings:
-    """What of `[data]` decides which bytes are decoded: the same for points that differ in what they take of them."""
+def decoding_settings(settings: DataSettings) -> DataSettings:
+    """The settings of `[data]` that affect decoding, with the others at their defaults."""
     usual = DataSettings()
     taken = ("train_samples", "test_samples", "validation", "read")
     return replace(settings, **{key: getattr(usual, key) for key in taken})
@@ -89,26 +89,26 @@ def as_decoded(settings: DataSettings) -> DataSettings:
 
 def other_data(study: Study) -> Iterator[DataSettings]:
     """The settings of each further data set that a study varies."""
-    seen = {as_decoded(study.data)}
+    seen = {decoding_settings(study.data)}
     for variant in variants(study):
-        if as_decoded(variant.data) not in seen:
-            seen.add(as_decoded(variant.data))
+        if decoding_settings(variant.data) not in seen:
+            seen.add(decoding_settings(variant.data))
             yield variant.data
 
 
 def cached_contents(study: Study, cache: Path | None) -> Contents:
-    """The contents as the cache has them: nothing is fetched or decoded, and the user's own files are not read."""
+    """The cached contents: nothing is downloaded or decoded, and the user's files are not read."""
     if study.script is not None:
         return Contents(study=study)
     wanted = (study.data, *other_data(study))
-    return Contents(study=study, data={as_decoded(settings): _cached(settings, cache) for settings in wanted})
+    return Contents(study=study, data={decoding_settings(settings): _cached(settings, cache) for settings in wanted})
 
 
 def fetched_contents(study: Study, first: Prepared, *, fetch: Callable[[DataSettings], Prepared]) -> Contents:
-    """The contents with every further data set fetched; refuses what one of them is too small for."""
-    data: dict[DataSettings, Prepared | None] = {as_decoded(study.data): first}
+    """The contents with every further data set downloaded; DataError if one is too small."""
+    data: dict[DataSettings, Prepared | None] = {decoding_settings(study.data): first}
     for settings in other_data(study):
-        data[as_decoded(settings)] = fetch(settings)
+        data[decoding_settings(settings)] = fetch(settings)
     contents = Contents(study=study, data=data)
     for settings in dict.fromkeys(variant.data for variant in variants(study)):
         contents.num_train(settings)

@@ -1,4 +1,4 @@
-"""What a study says while it is executed: small records that someone else prints."""
+"""Progress events of a study: records that the caller prints."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class StudyLoaded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataReady:
-    """The data set is in the cache; `prepared.note` says where something else had to be taken."""
+    """The data set is in the cache; `prepared.note` mentions a substitute."""
 
     prepared: Prepared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyStarted:
-    """The folder is locked and written; runs come next."""
+    """The folder is locked and written; the runs follow."""
 
     study: Study
     folder: Path
@@ -39,11 +39,11 @@ class StudyStarted:
     placements: tuple[str, ...]
     """How the ranks of each point are placed, in words."""
     total: int
-    """Runs that the study asks for."""
+    """Runs of the study."""
     finished: int
-    """Runs that an earlier execution has left finished."""
+    """Runs that an earlier execution finished."""
     not_run: tuple[NotRun, ...] = ()
-    """Points that are left out, and why."""
+    """Points that are not run, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +56,12 @@ class RunStarted:
     total: int
     attempt: int
     classes: int | None = None
-    """Of its data set, where that is known: what guessing gives follows from it."""
+    """Of its data set, for the chance accuracy; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunProgress:
-    """Where the slowest rank of a run is."""
+    """Position of the slowest rank of a run."""
 
     run: Run
     index: int
@@ -73,7 +73,7 @@ class RunProgress:
     fraction: float
     """Of this run, 0 to 1."""
     left_s: float | None
-    """Until the whole study ends, as far as can be told."""
+    """Estimated seconds until the study ends; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,12 +94,12 @@ class RunSkipped:
     index: int
     total: int
     result: RunResult | None
-    """The finished result; None where the point has failed."""
+    """The finished result; None if the point has failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFailed:
-    """A run that failed; the other points go on."""
+    """A run that failed; other points are still run."""
 
     run: Run
     index: int

@@ -3,8 +3,8 @@
     check folder ─▶ data ─▶ points ─▶ memory, preflight ─▶ lock ─▶ study.toml, points.json ─▶ for each run:
         finished? skip : manifest.json ─▶ launcher ─▶ machine.json ─▶ result.json (last, atomically)
 
-Nothing is written into the folder before the data are there and the model fits. A run that fails
-ends its point; the other points go on. A full disk and Ctrl-C end the study; what is finished stays.
+Nothing is written into the folder before the data are ready and the model is checked. A failed run
+ends its point; other points are still run. A full disk and Ctrl-C end the study; finished runs remain.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from paceline.published.folder_copy import write_copy
 from paceline.records.run import Manifest, RunResult
 from paceline.records.study import Run
 from paceline.storage.codec import write_record
-from paceline.studies.execute import leftover_jobs
-from paceline.studies.execute.budget import Budget, check_budget, keep_attempts
-from paceline.studies.execute.compose import run_result
+from paceline.studies.execute.budget import Budget, check_budget, record_attempts
+from paceline.studies.execute.compose import emulated, queue_s, refused, run_result, shares_cores
 from paceline.studies.execute.events import (
     Event,
     Note,
@@ -35,32 +34,30 @@ from paceline.studies.execute.events import (
     StudyStarted,
     StudyStopped,
 )
-from paceline.studies.execute.job import Job, check_job, make_job, model_key
+from paceline.studies.execute.job import Job, check_job, end_jobs, make_job, model_key
 from paceline.studies.execute.preflight import Built
-from paceline.studies.execute.refusal import crowded, emulated, refused
 from paceline.studies.execute.time_left import Pace
 from paceline.studies.folder import bookkeeping
 from paceline.studies.folder.estimates import Estimates
 from paceline.studies.folder.lock import StudyLock
-from paceline.studies.load.load import LoadedStudy
-from paceline.studies.load.overridden_settings import overridden
+from paceline.studies.load.load import LoadedStudy, overridden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """What became of a study."""
+    """The outcome of executing a study."""
 
     folder: Path
     failures: dict[str, str]
     """point_id -> why a run of it failed."""
     prepared: Prepared | None
-    """None for a script, which has data of its own."""
+    """None for a script."""
     ran: int
     """Runs that this execution finished."""
     skipped: int
-    """Runs that an earlier one had finished."""
+    """Runs that an earlier execution finished."""
     stopped: str | None = None
-    """Why the study ended before its last run; None where it did not."""
+    """Why the study ended before its last run; None if it did not."""
 
 
 def execute(
@@ -75,41 +72,41 @@ def execute(
     budget_h: float | None = None,
     force: bool = False,
 ) -> Execution:
-    """Run what is not finished yet of a study; `fresh` moves an old study in the folder aside first.
+    """Execute the unfinished runs of a study; `fresh` first moves an old study in the folder aside.
 
-    With a budget it ends before it has spent more than so many rank-hours, counted over all executions.
+    With a budget it ends before it spends more than so many rank-hours over all executions.
     """
     check_budget(budget_h)
     folder = folder.absolute()
     bookkeeping.check_folder(folder)
     job = make_job(loaded, folder, events=events, launcher=launcher, cache=cache, force=force)
     missing = job.runs if fresh else bookkeeping.unfinished(job.folder, job.runs)
-    # A few steps are timed where nothing else says what the first run will take.
+    # Without a finished run, the first estimate comes from a few timed steps.
     timed = budget_h is not None and len(missing) == len(job.runs)
     built = check_job(job, missing, preflight=preflight, timed=timed)
     if fresh:
-        leftover_jobs.end_jobs(job.folder)
-    if fresh and (moved := bookkeeping.set_aside(folder)) is not None:
+        end_jobs(job.folder)
+    if fresh and (moved := bookkeeping.move_study_aside(folder)) is not None:
         events(Note(text=f"The old study was moved to {moved}."))
     with StudyLock(job.folder.lock, say=lambda text: events(Note(text=text))) as lock:
-        bookkeeping.sweep(folder)
+        bookkeeping.remove_temporary_files(folder)
         bookkeeping.write_study(job.folder, job.study, job.points, job.not_run)
         write_copy(job.folder, job.study.published, overridden(job.study))
         return _Runner(job, lock, budget_h, built).execution()
 
 
 _IDLE_ATTEMPTS = 3
-"""How often in a row a run may have to give way before it has got any further."""
+"""How often in a row a run may be interrupted without progress."""
 
 
 class _Patience:
-    """How long a run is tried again that had to give way: as long as it gets further."""
+    """Retry policy for interrupted runs: retry as long as a run makes progress."""
 
     def __init__(self) -> None:
         self._step, self._idle = 0, 0
 
     def lasts(self, step: int | None) -> bool:
-        """Whether to try again, given the step that the next attempt would resume from."""
+        """Whether to retry; `step` is where the next attempt would resume."""
         if (step or 0) > self._step:
             self._step, self._idle = step or 0, 0
         else:
@@ -118,7 +115,7 @@ class _Patience:
 
 
 class _Runner:
-    """Takes the runs of a job in turn, under the folder's lock."""
+    """Executes the runs of a job in order, with the folder locked."""
 
     def __init__(self, job: Job, lock: StudyLock, budget_h: float | None, built: Mapping[str, Built]) -> None:
         self._job = job
@@ -134,19 +131,19 @@ class _Runner:
         self._announce()
         for index, run in enumerate(job.runs, start=1):
             pending = job.launcher(run.point).pending(job.run_folder(run))
-            settled = bookkeeping.settle(job.run_folder(run), run, going_on=pending is not None)
-            if settled.note is not None:
-                job.events(Note(text=settled.note))
-            if settled.finished is not None:
+            state = bookkeeping.run_state(job.run_folder(run), run, going_on=pending is not None)
+            if state.note is not None:
+                job.events(Note(text=state.note))
+            if state.finished is not None:
                 skipped += 1
-                job.events(RunSkipped(run=run, index=index, total=len(job.runs), result=settled.finished.result))
+                job.events(RunSkipped(run=run, index=index, total=len(job.runs), result=state.finished.result))
             elif run.point.point_id in self._failures:
                 job.events(RunSkipped(run=run, index=index, total=len(job.runs), result=None))
             elif (stopped := self._refusal(run)) is not None:
                 job.events(StudyStopped(run=run, index=index, total=len(job.runs), reason=stopped))
                 break
             else:
-                ran += self._try(run, index, settled.attempt, pending)
+                ran += self._try(run, index, state.attempt, pending)
         return Execution(
             folder=job.folder.path,
             failures=self._failures,
@@ -157,14 +154,14 @@ class _Runner:
         )
 
     def _refusal(self, run: Run) -> str | None:
-        """Why the study ends before this run; ranks that are there already spend what they spend."""
+        """Why the study ends before this run; None if it may run, or if its ranks are already running."""
         reason = self._budget.refusal(run.point)
         if reason is None or self._job.launcher(run.point).pending(self._job.run_folder(run)) is not None:
             return None
         return f"Stopped: {reason}. What is finished is kept; a larger --budget goes on with the rest."
 
     def _announce(self) -> None:
-        """Say what is about to be run, and learn from the runs that are finished how long one takes."""
+        """Send StudyStarted, and add the finished runs to the estimates."""
         job, num_finished = self._job, 0
         for run in job.runs:
             done = bookkeeping.finished_or_none(job.run_folder(run), run)
@@ -184,7 +181,7 @@ class _Runner:
         )
 
     def _try(self, run: Run, index: int, attempt: int, pending: Manifest | None) -> bool:
-        """Execute one run; False where it failed, which ends its point. One that had to give way is tried again."""
+        """Execute one run and retry it if it is interrupted; False if it failed, which ends its point."""
         job, total, patience = self._job, len(self._job.runs), _Patience()
         classes = job.classes(run.point)
         job.events(RunStarted(run=run, index=index, total=total, attempt=attempt, classes=classes))
@@ -199,7 +196,7 @@ class _Runner:
                     attempt, pending = attempt + 1, None
                     job.events(Note(text=f"{error} Attempt {attempt} follows."))
         except StorageError:
-            raise  # a full disk fails every other run too
+            raise  # a full disk would fail every other run, too
         except RunError as error:
             self._failures[run.point.point_id] = str(error)
             bookkeeping.write_failure(job.run_folder(run), error, attempt)
@@ -210,14 +207,14 @@ class _Runner:
         return True
 
     def _run(self, run: Run, index: int, attempt: int, manifest: Manifest | None) -> RunResult:
-        """One run, from its manifest, or from ranks that were told before, to its result on the disk."""
+        """Launch one run, or attach to its running ranks (`manifest`), and write its result."""
         job, folder = self._job, self._job.run_folder(run)
         launcher = job.launcher(run.point)
         placement = launcher.placement(run.point)
         self._lock.check()
         self._pace.start()
         if manifest is None:
-            keep_attempts(folder)
+            record_attempts(folder)
             manifest = job.manifest(run, placement, attempt)
             write_record(folder.manifest, manifest)
         try:
@@ -231,18 +228,18 @@ class _Runner:
             raise refused(folder) or error from None
         finally:
             self._budget.spend(folder, manifest, self._pace.elapsed_s)
-        roll = machine.preflight_record(folder)
+        check = machine.preflight_record(folder)
         result = run_result(
             manifest,
             outcome,
-            oversubscribed=placement.oversubscribed or crowded(roll),
-            emulated=emulated(roll),
-            queue_s=leftover_jobs.queue_s(folder, manifest),
+            oversubscribed=placement.oversubscribed or shares_cores(check),
+            emulated=emulated(check),
+            queue_s=queue_s(folder, manifest),
             classes=job.classes(run.point),
         )
         self._budget.spend(folder, manifest, result.wall_s)
         self._lock.check()
-        write_record(folder.machine, machine.machine(outcome.reports, roll))
+        write_record(folder.machine, machine.machine(outcome.reports, check))
         write_record(folder.result, result)
         bookkeeping.remove_failure(folder)
         return result

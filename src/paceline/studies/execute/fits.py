@@ -1,11 +1,11 @@
-"""Which points the machine or cluster at hand can hold: `study.fits = "machine"`.
+"""Which points fit on this machine or cluster: `study.fits = "machine"`.
 
-    more threads of ranks and servers than twice the cores here       left out
-    more than the cores, up to twice                                   run, and called emulated
-    more hosts than are named, or than there are                       left out
-    what its launcher refuses: memory, a program that is missing       left out
+    more threads of ranks and servers than twice the cores             not run
+    more than the cores, up to twice                                   run, and reported as emulated
+    more hosts than configured or available                            not run
+    refused by its launcher: memory, a missing program                 not run
 
-A study that was published on 128 nodes is so run as far as it goes, and says what is missing and why.
+A study that was published on 128 nodes is run up to what fits; the report lists the rest with reasons.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from paceline.units import counted
 
 MACHINE = "machine"
 MOST_PER_CORE = 2
-"""Threads that may share a core: two still show that a study runs, more only how a machine suffers."""
+"""Threads per core at most."""
 
 
-def held(
+def fitting_points(
     study: Study, points: Sequence[Point], launcher: Callable[[Point], Launcher], *, cores: int | None = None
 ) -> tuple[tuple[Point, ...], tuple[NotRun, ...]]:
-    """The points that are run, and those that are left out.
+    """The points that are run, and those that are not.
 
-    Without `study.fits` all are run. `cores` are those of this machine.
+    Without `study.fits` all are run. `cores` is the number of cores of this machine.
     """
     if study.fits != MACHINE:
         return tuple(points), ()
     usable = _cores() if cores is None else cores
-    reasons = [beyond(study, point, usable) or _refusal(launcher(point), point) for point in points]
+    reasons = [misfit_reason(study, point, usable) or _refusal(launcher(point), point) for point in points]
     kept = tuple(point for point, reason in zip(points, reasons, strict=True) if not reason)
     return kept, tuple(not_run(study, p, reason) for p, reason in zip(points, reasons, strict=True) if reason)
 
@@ -46,13 +46,13 @@ def _cores() -> int:
 
 
 def not_run(study: Study, point: Point, reason: str) -> NotRun:
-    """A point that is left out."""
+    """The record of a point that is not run."""
     factors = {path: factor_value(point, path) for path in study.vary}
     return NotRun(label=point_label(point, study.vary), settings={"run.ranks": point.ranks, **factors}, reason=reason)
 
 
-def beyond(study: Study, point: Point, cores: int) -> str:
-    """Why neither this machine, with so many cores, nor the hosts that are named hold a point; empty where they do."""
+def misfit_reason(study: Study, point: Point, cores: int) -> str:
+    """Why a point does not fit on this machine or on the configured hosts; empty if it fits."""
     launch, entry = launch_of(study, point), catalog.launcher(point.launcher)
     if point.hosts > 1 and not entry.several_hosts:
         return f"It needs {counted(point.hosts, 'host')}, and the launcher {point.launcher} has this machine alone."
@@ -70,7 +70,7 @@ def beyond(study: Study, point: Point, cores: int) -> str:
 
 
 def _threaded(count: int, what: str, threads: int) -> str:
-    """`2 ranks`, or `1 rank of 16 threads` where one thread each is not all."""
+    """`2 ranks`, or `1 rank of 16 threads` with more than one thread."""
     return counted(count, what) + (f" of {counted(threads, 'thread')}" if threads > 1 else "")
 
 

@@ -1,4 +1,4 @@
-"""A study made ready to run: its data, its points, a launcher for each, and the checks before the first rank."""
+"""A study ready to run: its data, its points, their launchers, and the checks before the first launch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from paceline.records.results import NotRun
 from paceline.records.run import Manifest
 from paceline.records.settings import DataSettings, LaunchSettings
 from paceline.records.study import Point, Run, Study
+from paceline.storage.codec import optional_record
 from paceline.storage.folder import RunFolder, StudyFolder
 from paceline.studies.execute.compose import new_manifest
-from paceline.studies.execute.contents import Contents, as_decoded, fetched_contents
+from paceline.studies.execute.contents import Contents, decoding_settings, fetched_contents
 from paceline.studies.execute.events import DataReady, Event, Note
-from paceline.studies.execute.fits import held
+from paceline.studies.execute.fits import fitting_points
 from paceline.studies.execute.preflight import Built, check_model
 from paceline.studies.expand.expand import expand, launch_of, schedule, variants
 from paceline.studies.load.files import with_absolute_paths
@@ -29,7 +30,7 @@ from paceline.studies.load.load import LoadedStudy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A study with everything that its runs need."""
+    """A study with all inputs of its runs."""
 
     study: Study
     folder: StudyFolder
@@ -40,13 +41,13 @@ class Job:
     launchers: Launchers
     events: Callable[[Event], None]
     not_run: tuple[NotRun, ...] = ()
-    """Points that are left out, and why."""
+    """Points that are not run, and why."""
     force: bool = False
-    """Whether runs go on where what they were given makes the measurement meaningless."""
+    """Whether to run although the preflight check calls the measurement meaningless."""
 
     @property
     def prepared(self) -> Prepared | None:
-        """The data set of the first point; None for a script, which has data of its own."""
+        """The data set of the first point; None for a script."""
         return self.contents.first
 
     def launcher(self, point: Point) -> Launcher:
@@ -73,7 +74,7 @@ class Job:
         return self.folder.run(run.point.point_id, run.number)
 
     def num_train(self, data: DataSettings) -> int | None:
-        """Samples that are trained on; None where that is a script's own business."""
+        """Number of training samples; None for a script."""
         return self.contents.num_train(data)
 
 
@@ -86,9 +87,9 @@ def make_job(
     cache: Path | None = None,
     force: bool = False,
 ) -> Job:
-    """The study with its data fetched and its points known; `launcher` stands in for all that the study names.
+    """The study with its data and points; `launcher` replaces all launchers of the study.
 
-    RequestError where nothing of it can be run here.
+    RequestError if no point fits on this machine.
     """
     study = with_absolute_paths(loaded.study, loaded.base)
     contents = Contents(study=study)
@@ -97,7 +98,7 @@ def make_job(
         study = contents.study
     points = all_points(contents)
     launchers = Launchers(study, launcher)
-    points, not_run = held(study, points, launchers.of)
+    points, not_run = fitting_points(study, points, launchers.of)
     if not points:
         raise RequestError(
             f"No point of the study {study.name!r} can be run here: {not_run[0].reason}",
@@ -128,7 +129,7 @@ def all_points(contents: Contents) -> tuple[Point, ...]:
 
 
 class Launchers:
-    """The launchers of a study, each made once: it may vary them, and what `[launch]` says."""
+    """The launchers of a study, one for each combination of launcher and `[launch]`."""
 
     def __init__(self, study: Study, standing_in: Launcher | None = None) -> None:
         self._study = study
@@ -142,17 +143,22 @@ class Launchers:
         settings = launch_of(self._study, point)
         key = (point.launcher, settings)
         if key not in self._made:
-            self._made[key] = make_launcher(point.launcher, replace(self._study, launch=settings))
+            self._made[key] = catalog.load("launcher", point.launcher)(settings=settings)
         return self._made[key]
 
 
-def make_launcher(name: str, study: Study) -> Launcher:
-    """The launcher of that name, as the study asks for it."""
-    return catalog.load("launcher", name)(settings=study.launch)
+def end_jobs(folder: StudyFolder) -> None:
+    """Cancel every job of this study that a scheduler still runs or queues."""
+    for path in sorted(folder.path.glob("points/*/runs/*/job.json")):
+        run = RunFolder(path.parent)
+        manifest = optional_record(run.manifest, Manifest)
+        if manifest is not None:
+            launcher: Launcher = catalog.load("launcher", manifest.point.launcher)(settings=manifest.launch)
+            launcher.cancel(run)
 
 
 def check_job(job: Job, runs: Sequence[Run], *, preflight: bool, timed: bool = False) -> dict[str, Built]:
-    """Refuse what would fail in any of the runs to come; what each model is when it is built, by its `model_key`."""
+    """Facts of each model by its `model_key`; RequestError or ModelError if a run would fail."""
     if not runs:
         return {}
     for run in {run.point.point_id: run for run in runs}.values():
@@ -166,7 +172,7 @@ def check_job(job: Job, runs: Sequence[Run], *, preflight: bool, timed: bool = F
 
 
 def representatives(runs: Iterable[Run]) -> tuple[Run, ...]:
-    """Of all runs that ask the same of a model, the one with the most ranks: it asks for the most."""
+    """For each kind of model, the run with the most ranks."""
     widest: dict[tuple[object, ...], Run] = {}
     for run in runs:
         point = run.point
@@ -177,12 +183,12 @@ def representatives(runs: Iterable[Run]) -> tuple[Run, ...]:
 
 
 def model_key(point: Point) -> str:
-    """The same for points whose models are built alike: of the same options, for the same images and classes."""
-    return json.dumps([asdict(as_decoded(point.data)), asdict(point.model)], sort_keys=True, default=str)
+    """A key that is equal for points with identical models: same options, images and classes."""
+    return json.dumps([asdict(decoding_settings(point.data)), asdict(point.model)], sort_keys=True, default=str)
 
 
 def _with_data(study: Study, base: Path, events: Callable[[Event], None], cache: Path | None) -> Contents:
-    """The data sets of a study, and the study as it then applies; refuses what one of them is too small for."""
+    """The data sets of a study; DataError if one is too small."""
 
     def say(text: str) -> None:
         events(Note(text=text))
@@ -196,7 +202,7 @@ def _with_data(study: Study, base: Path, events: Callable[[Event], None], cache:
         return fetched_contents(study, fetched(study.data), fetch=fetched)
     prepared = store.prepare(study.data, base=base, cache=cache, say=say)
     for settings in dict.fromkeys(variant.data for variant in variants(study)):
-        if as_decoded(settings) == as_decoded(study.data):
-            store.split(prepared.dataset, settings)  # before further data sets are fetched, which may take long
+        if decoding_settings(settings) == decoding_settings(study.data):
+            store.split(prepared.dataset, settings)  # before further data sets are downloaded, which may take long
     events(DataReady(prepared=prepared))
     return fetched_contents(study, prepared, fetch=fetched)

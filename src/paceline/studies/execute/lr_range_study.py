@@ -1,9 +1,9 @@
 """A study turned into a learning-rate range test, and what its runs measured.
 
-    study ─ range_study ─▶ the same data, model, batch and strategy, its rate rising ─ execute ─▶ range_tests
+    study ─ range_study ─▶ its data, model, batch and strategy with a rising rate ─ execute ─▶ range_tests
 
-The test is a run like any other, with a point, a folder and a launcher of its own. What is about the course of a whole
-training (rule, warm-up, schedule, average) is left out of it: the rate that it finds is the one they start from.
+The test is a run like any other, with its own point, folder and launcher. Settings of a whole training (rule,
+warm-up, schedule, average) are not used: they start from the rate that it finds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from paceline.records.lr_range import LrAdvice
 from paceline.records.settings import TrainSettings
 from paceline.records.study import Point, Study
 from paceline.studies.expand.expand import rank_numbers, variants
-from paceline.studies.expand.recipe import resolved, said_in
+from paceline.studies.expand.recipe import explicit_settings, resolved
 from paceline.studies.folder.collect import collect
 from paceline.studies.load.load import LoadedStudy
 
@@ -28,7 +28,7 @@ FEWEST_STEPS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeTest:
-    """What one run measured."""
+    """The rates and losses of one run."""
 
     point: Point
     seed: int
@@ -37,7 +37,7 @@ class RangeTest:
 
 
 def range_study(loaded: LoadedStudy, *, cores: int, first: float, last: float, steps: int, repeats: int) -> LoadedStudy:
-    """The range test of a study at one of its numbers of ranks: the largest that this machine has the cores for."""
+    """The range test of a study at one of its numbers of ranks: the largest that fits the cores."""
     study = loaded.study
     _check(study, first, last, steps, repeats)
     numbers = rank_numbers(study.run)
@@ -56,7 +56,7 @@ def range_study(loaded: LoadedStudy, *, cores: int, first: float, last: float, s
     return replace(loaded, study=replace(study, train=train, run=run, vary={}, given=()))
 
 
-# What is about the course of a whole training.
+# Settings of a whole training.
 _COURSE = (
     *("recipe", "lr_rule", "lr_batch", "warmup_epochs", "step_epochs", "epochs", "epochs_rule"),
     *("average_epochs", "noise_every", "checkpoint_every", "target_accuracy"),
@@ -64,7 +64,7 @@ _COURSE = (
 
 
 def range_tests(folder: Path) -> tuple[RangeTest, ...]:
-    """What the finished runs in a folder measured, of the study that it holds now."""
+    """The range tests of the finished runs in a study folder."""
     found = []
     for run in collect(folder).runs:
         rates, losses = _curve(run.folder.lr_range)
@@ -73,7 +73,7 @@ def range_tests(folder: Path) -> tuple[RangeTest, ...]:
 
 
 def _curve(path: Path) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The rates and losses that a run wrote down."""
+    """The rates and losses in the file of a run."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             lines = [(float(line["lr"]), float(line["loss"])) for line in csv.DictReader(file)]
@@ -88,21 +88,23 @@ def _curve(path: Path) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 
 def changes_to(study: Study, advice: LrAdvice) -> list[str]:
-    """What to override in a study so that it trains with the rate that was found; nothing where none was."""
+    """Overrides that make a study train with the recommended rate; empty if there is none."""
     if advice.lr is None:
         return []
     lr = f"train.lr={advice.lr:g}"
-    # A rule would scale it once more, were it not said which batch it is for.
+    # Without lr_batch, a rule would scale the rate again.
     ruled = any(_settled(study, variant, advice.ranks).lr_rule != "none" for variant in variants(study))
     return [lr, f"train.lr_batch={advice.batch_global}"] if ruled else [lr]
 
 
 def _settled(study: Study, variant: Study, ranks: int) -> TrainSettings:
-    """The settings that a recipe makes of one combination of a study's factors at so many ranks."""
+    """The training settings of one combination of factors at so many ranks, with the choices of its recipe."""
     train = variant.train
     batch_global = train.batch_global if train.batch_global is not None else (train.batch_per_rank or 1) * ranks
     servers = catalog.strategy(variant.run.strategy).has_servers
-    return resolved(train, batch_global=batch_global, ranks=ranks, servers=servers, said=said_in(study))[0]
+    return resolved(train, batch_global=batch_global, ranks=ranks, servers=servers, explicit=explicit_settings(study))[
+        0
+    ]
 
 
 def _check(study: Study, first: float, last: float, steps: int, repeats: int) -> None:

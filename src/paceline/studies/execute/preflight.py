@@ -1,6 +1,6 @@
-"""Does the model build and fit the data? Asked in a process of its own, before any rank starts.
+"""Checks in a subprocess, before any rank starts, that the model can be built and fits the data.
 
-A user's model runs the user's code, and needs torch: neither belongs into the process of the study.
+A model may run the user's code, and needs torch: the process of the study imports neither.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ TIMEOUT_S = 120.0
 MORE_MODELS_S = 20.0
 """For each further model of a study that varies it."""
 FETCHING_TIMEOUT_S = 1800.0
-"""Of a pretrained network, whose weights may have to be fetched first."""
+"""Of a pretrained network, whose weights may have to be downloaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """A model as it was built for the check."""
+    """Facts of a model that was built for the check."""
 
     parameters: int | None = None
     sample_s: float | None = None
-    """Seconds that a rank takes for one sample; None where it was not timed."""
+    """Seconds per sample on one rank; None if not timed."""
 
 
 def check_model(
@@ -44,7 +44,7 @@ def check_model(
     command: tuple[str, ...] = COMMAND,
     timeout_s: float | None = None,
 ) -> tuple[Built, ...]:
-    """Raise ModelError with what is wrong with the model of any manifest; costs the import of torch.
+    """Facts of the model of each manifest; ModelError if one cannot be used. Takes an import of torch.
 
     Comes back with what each of the models is, where the process says so.
     """
@@ -52,11 +52,11 @@ def check_model(
         paths = [Path(folder) / f"{number}.json" for number in range(len(manifests))]
         for path, manifest in zip(paths, manifests, strict=True):
             write_record(path, manifest)
-        told = [*(["--timed"] if timed else []), *map(str, paths)]
+        arguments = [*(["--timed"] if timed else []), *map(str, paths)]
         fetching = any(catalog.model(m.point.model.name).pretrained for m in manifests)
         patience_s = FETCHING_TIMEOUT_S if fetching else TIMEOUT_S
         patience_s += MORE_MODELS_S * (len(manifests) - 1)
-        answer = _answer((*command, *told), manifests[-1], patience_s if timeout_s is None else timeout_s)
+        answer = _answer((*command, *arguments), manifests[-1], patience_s if timeout_s is None else timeout_s)
     if answer.get("ok") is not True:
         raise ModelError(
             str(answer.get("error") or "The model was refused without a reason."),
@@ -87,7 +87,7 @@ def _answer(command: tuple[str, ...], manifest: Manifest, timeout_s: float) -> d
         if isinstance(answer, dict):
             return answer
     except (ValueError, IndexError):
-        pass  # it ended before it could answer: its last words are all there is
+        pass  # no answer: the end of its standard error is shown
     words = done.stderr.decode(errors="replace").strip().splitlines()[-12:]
     ended = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
     raise ModelError(

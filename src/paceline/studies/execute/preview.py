@@ -1,7 +1,7 @@
-"""What a study would run, for `--dry-run`: nothing is fetched or written, and no rank is started.
+"""What a study would run, for `--dry-run`: nothing is downloaded or written, and no rank is started.
 
-What it would take is estimated from runs that are finished in the folder; before the first one, where
-the data set is in the cache, from a few steps of the model in the process that checks it.
+Its time is estimated from the finished runs in the folder; before the first one, if
+the data set is cached, from a few steps of the model in the preflight process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from paceline.records.study import Point, Study, factor_value, point_label
 from paceline.storage.folder import StudyFolder
 from paceline.studies.execute.compose import new_manifest
 from paceline.studies.execute.contents import Contents, cached_contents
-from paceline.studies.execute.fits import held
+from paceline.studies.execute.fits import fitting_points
 from paceline.studies.execute.job import Launchers, all_points, model_key, representatives
 from paceline.studies.execute.preflight import Built, check_model
 from paceline.studies.expand.expand import schedule
@@ -46,27 +46,27 @@ class PreviewedPoint:
     launcher: str
     device: str
     options: dict[str, int]
-    """What its strategy alone takes."""
+    """Options of its strategy."""
     factors: dict[str, str | int | float | bool | None]
-    """What the study varies: path of a setting -> its value here, None where the strategy does not take it."""
+    """What the study varies: path of a setting -> its value here, None if the strategy does not take it."""
     batch_global: int | None
-    """None for a script, whose batch is its own."""
+    """None for a script."""
     batch_per_rank: float | None
-    """A fraction where the global batch does not divide: some ranks then have one sample more."""
+    """A fraction if the global batch does not divide evenly: some ranks have one sample more."""
     steps_per_epoch: int | None
-    """None before the data set is in the cache, where the study does not say how many samples to take."""
+    """None if the number of training samples is unknown."""
     placement: str
     oversubscribed: bool
     finished: int | None
-    """Runs that are finished in the folder; None where the data set, and so the point, is not known yet."""
+    """Runs that are finished in the folder; None if the data set, and so the point, is not known yet."""
     rank_h: float | None
-    """Estimated rank-hours of the runs that are left; None where nothing is known yet."""
+    """Estimated rank-hours of the unfinished runs; None if unknown."""
     script: str | None
-    """The job script of its first run, where the launcher hands one to a scheduler."""
+    """The job script of its first run; None without a scheduler."""
     chosen: tuple[Choice, ...] = ()
     """What its recipe chose and why."""
     parameters: int | None = None
-    """Of its model; None where it was not built: of a script, or before the data set is in the cache."""
+    """Of its model; None if not built: of a script, or before the data set is in the cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +78,13 @@ class Preview:
     runs: int
     finished: int | None
     dataset: Dataset | None
-    """As the cache has it; None where it would have to be fetched or decoded first."""
+    """From the cache; None if it has to be downloaded or decoded."""
     rank_h: float | None
-    """Estimated rank-hours of everything that is left; None where nothing is known yet."""
+    """Estimated rank-hours of all unfinished runs; None if unknown."""
     basis: str
-    """What the estimate rests on and leaves out, in words."""
+    """Basis of the estimate and what it excludes, in words."""
     not_run: tuple[NotRun, ...] = ()
-    """Points that would be left out, and why."""
+    """Points that would not be run, and why."""
 
 
 def preview(
@@ -95,11 +95,11 @@ def preview(
     preflight: bool = True,
     cache: Path | None = None,
 ) -> Preview:
-    """What would be run, and how much of it is finished in `folder`; RequestError where it could not be."""
+    """What would be run, and how much of it is finished in `folder`; RequestError if it cannot run."""
     study = with_absolute_paths(loaded.study, loaded.base)
     contents = cached_contents(study, cache)
     data, launchers = contents.first, Launchers(study, launcher)
-    points, not_run = held(study, all_points(contents), launchers.of)
+    points, not_run = fitting_points(study, all_points(contents), launchers.of)
     finished = [_finished(point, study.run.repeats, folder) if contents.known else None for point in points]
     unfinished = [
         point for point, done in zip(points, finished, strict=True) if done is None or len(done) < study.run.repeats
@@ -135,7 +135,7 @@ def preview(
 
 
 def _built(study: Study, points: Sequence[Point], launchers: Launchers, contents: Contents) -> dict[str, Built]:
-    """What each model of the points is when it is built; ModelError where one does not fit, as when it is run."""
+    """Facts of each model by its `model_key`; ModelError if one does not fit the data."""
     runs = representatives(schedule(points, 1))
     manifests = [
         new_manifest(
@@ -191,7 +191,7 @@ def _previewed(
 
 
 def _script(launcher: Launcher, point: Point, folder: Path | None) -> str | None:
-    script = getattr(launcher, "script", None)  # of those alone that hand a job to a scheduler
+    script = getattr(launcher, "script", None)  # only of launchers that submit jobs
     if script is None or folder is None:
         return None
     return script(point, StudyFolder(folder.absolute()).run(point.point_id, 1))

@@ -1,4 +1,4 @@
-"""How long a study still takes, from what its runs have taken so far."""
+"""Remaining time of a study, from the times of its runs so far."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from paceline.records.study import Run
 from paceline.studies.folder.estimates import Estimates
 
 QUEUED = "queued"
-"""How the phase of a run begins whose job waits for its turn; the scheduler's reason may follow."""
+"""Prefix of the phase of a queued run; the scheduler's reason may follow."""
 
 
 class Pace:
-    """Knows what the run that is on has done, and from the estimates how long the others take.
+    """Remaining time from the progress of the current run and the estimates of the others.
 
-    Assumes: a run is its startup and equal steps. Time in a queue is nobody's: it is not foreseen.
+    Assumes that a run is its startup and equal steps. Time in a queue is not predicted.
     """
 
     def __init__(self, estimates: Estimates, clock: Callable[[], float] = time.monotonic) -> None:
@@ -29,13 +29,13 @@ class Pace:
         self._began_at = self._first_step_at = self._clock()
 
     def waiting(self, progress: Progress) -> None:
-        """A run says where it is: one that is still queued has not begun."""
+        """Restart the clock while a run is queued."""
         if progress.phase.startswith(QUEUED):
             self.start()
 
     @property
     def elapsed_s(self) -> float:
-        """Since the run began, time in a queue left out."""
+        """Seconds since the run began, without time in a queue."""
         return self._clock() - self._began_at
 
     def left_s(self, run: Run, progress: Progress, pending: Iterable[Run]) -> float | None:
@@ -47,13 +47,13 @@ class Pace:
         if whole_s is None:
             return None
         left_s = max(0.0, whole_s - (now - self._began_at))
-        # Before the first run is finished, the others are taken to last as long as this one.
+        # Before the first run is finished, the others are assumed to take as long as this one.
         return left_s + sum((self._expected_s(other) or whole_s) for other in pending)
 
     def _whole_s(self, run: Run, progress: Progress, now: float) -> float | None:
-        """How long the current run takes in all."""
+        """Total seconds of the current run; None if unknown."""
         expected_s = self._expected_s(run)
-        # The first few steps say little: they are slower than the rest.
+        # The first steps are slower than the rest.
         if expected_s is not None or progress.step < 5 or progress.total_steps == 0:
             return expected_s
         stepping_s = (now - self._first_step_at) * progress.total_steps / progress.step

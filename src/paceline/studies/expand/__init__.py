@@ -1,1 +1,1 @@
-"""A Study becomes points, each with the choices of its recipe. Pure."""
+"""Expands a Study into points, each with the choices of its recipe. Pure."""

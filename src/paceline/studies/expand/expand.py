@@ -5,13 +5,13 @@
                                repeat 3 ▶ a b c
 
 A point is one combination of a study's factors and a number of ranks: every combination, or with the design
-one-at-a-time the baseline, which has the first value of each, and for every other value the baseline with that alone.
+one-at-a-time the baseline with the first value of each factor, and the baseline with one other value each.
 
     threads 1 2   neurons 32 64 128        grid            1·32 1·64 1·128 2·32 2·64 2·128
                                            one-at-a-time   1·32, 2·32, 1·64 1·128
 
-Repeats are interleaved over points so that a noisy minute does not fall on one of them, and the
-direction alternates so that a machine that slowly warms up or slows down favours none.
+Repeats are interleaved over points, so noise of a minute does not affect one point only. The
+direction alternates, so a slow drift of the machine favours no point.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dataclasses import replace
 from paceline import catalog
 from paceline.records.settings import DataSettings, LaunchSettings, ModelSettings, RunSettings
 from paceline.records.study import Point, Run, Study
-from paceline.studies.expand.recipe import followed, said_in
+from paceline.studies.expand.recipe import explicit_settings, with_recipe
 
 GRID, ONE_AT_A_TIME = "grid", "one-at-a-time"
 DESIGNS = (GRID, ONE_AT_A_TIME)
@@ -38,27 +38,27 @@ def expand(
     script_digest: str = "",
 ) -> tuple[Point, ...]:
     """One point for each combination of the factors, in the order of the study file, the ranks changing fastest.
-    Digests may be functions of the settings, where points differ in their data or models.
+    Digests may be functions of the settings, if points differ in their data or models.
 
-    What would be the same computation is one point: an option that a strategy or model does not take makes no
-    other, and a rank that exchanges nothing is run under the first of several strategies.
+    Identical computations are one point: an option that a strategy or model does not take makes no
+    other point, and a single rank is run with the first of several strategies.
     """
     points: dict[str, Point] = {}
-    said = said_in(study)
+    explicit = explicit_settings(study)
     for variant in variants(study):
         for ranks in rank_numbers(variant.run):
             data = data_digest if isinstance(data_digest, str) else data_digest(variant.data)
             model = model_digest if isinstance(model_digest, str) else model_digest(variant.model)
             point = replace(_point(variant, ranks, data, model), script_digest=script_digest)
-            point = followed(point, said)
+            point = with_recipe(point, explicit)
             points.setdefault(_computation(point), point)
     return tuple(points.values())
 
 
 def variants(study: Study) -> Iterator[Study]:
-    """The study with one value of each factor, for every combination that its design asks for.
+    """The study with one value of each factor, for every combination of its design.
 
-    One at a time, only the first has all numbers of ranks: the others have the first of them.
+    With one-at-a-time, only the first has all numbers of ranks; the others have the first number.
     """
     alone = replace(study, vary={})
     if study.design != ONE_AT_A_TIME:
@@ -74,13 +74,13 @@ def variants(study: Study) -> Iterator[Study]:
 
 
 def num_variants(study: Study) -> int:
-    """How many points the factors and ranks of a study make at most, without making any."""
+    """Upper bound of the number of points of a study, without expanding it."""
     counts = [*map(len, study.vary.values()), max(1, len(study.run.ranks))]
     return math.prod(counts) if study.design != ONE_AT_A_TIME else 1 + sum(count - 1 for count in counts)
 
 
 def _with_values(study: Study, values: Mapping[str, object]) -> Study:
-    """The study with other settings, each under its path; options of the model that no other model takes left out."""
+    """The study with other settings by path, without options that its model does not take."""
     for path, value in values.items():
         section, key = path.split(".", 1)
         settings = getattr(study, section)
@@ -97,7 +97,7 @@ def _with_values(study: Study, values: Mapping[str, object]) -> Study:
 
 
 def rank_numbers(run: RunSettings) -> tuple[int, ...]:
-    """The numbers of ranks that a study without further factors asks for."""
+    """The numbers of ranks of a study without further factors."""
     return run.ranks if run.ranks or run.ranks_per_host is None else (run.hosts * run.ranks_per_host,)
 
 
@@ -128,18 +128,18 @@ def _point(study: Study, ranks: int, data_digest: str, model_digest: str) -> Poi
 
 
 def site_keys(run: RunSettings) -> tuple[str, ...]:
-    """What of `[launch]` decides how fast ranks are that are started in this way."""
+    """Settings of `[launch]` that affect the speed of these ranks."""
     return (*catalog.launcher(run.launcher).speed_keys, *(("interface",) if run.hosts > 1 else ()))
 
 
 def _site(launch: LaunchSettings, run: RunSettings) -> dict[str, str]:
-    """What of `[launch]` this point depends on and is not as it would be anyway."""
+    """Settings of `[launch]` that affect this point and differ from their defaults."""
     usual = LaunchSettings()
     return {key: str(getattr(launch, key)) for key in site_keys(run) if getattr(launch, key) != getattr(usual, key)}
 
 
 def launch_of(study: Study, point: Point) -> LaunchSettings:
-    """`[launch]` as it is for one point, where a study varies it."""
+    """`[launch]` of one point, if the study varies it."""
     varied = {path.split(".", 1)[1]: values for path, values in study.vary.items() if path.startswith("launch.")}
     given = {key: point.site.get(key, str(getattr(LaunchSettings(), key))) for key in varied}
     chosen = {key: next((v for v in varied[key] if str(v) == given[key]), varied[key][0]) for key in varied}
@@ -147,13 +147,13 @@ def launch_of(study: Study, point: Point) -> LaunchSettings:
 
 
 def _computation(point: Point) -> str:
-    """The same for points that compute the same in the same way."""
+    """A key that is equal for points with identical computations."""
     alone = point.ranks == 1 and not point.servers
     return (replace(point, strategy="", options={}) if alone else point).point_id
 
 
 def unchanging(study: Study) -> Iterator[tuple[str, object]]:
-    """One at a time: every value of a factor that would compute just what the baseline does, with its path."""
+    """With one-at-a-time: path and value of every factor that does not change the baseline's computation."""
     if study.design != ONE_AT_A_TIME:
         return
     baseline, *others = variants(study)
@@ -165,7 +165,7 @@ def unchanging(study: Study) -> Iterator[tuple[str, object]]:
 
 
 def schedule(points: Sequence[Point], repeats: int) -> tuple[Run, ...]:
-    """All runs in the order in which they are executed."""
+    """All runs in the order of execution."""
     return tuple(
         Run(point=point, number=number)
         for number in range(1, repeats + 1)

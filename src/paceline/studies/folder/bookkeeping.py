@@ -1,7 +1,7 @@
-"""The study folder as the bookkeeping of a study: what is finished, what failed, what is damaged.
+"""State of a study folder: finished, failed and damaged runs.
 
-A run is finished when its `result.json` and `manifest.json` are whole and belong to its point,
-number and seed. Anything less did not happen: a damaged run folder is moved aside, never removed.
+A run is finished if its `result.json` and `manifest.json` are valid and match its point,
+number and seed. A damaged run folder is moved aside, never removed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ from paceline.errors import FolderError, RunError, StorageError
 from paceline.records.results import NotRun
 from paceline.records.run import Manifest, RunResult
 from paceline.records.study import Point, Run, Study
-from paceline.storage.codec import read_record, storage_error, sync_folder, write_atomically, write_record
+from paceline.storage.codec import (
+    optional_record,
+    read_record,
+    storage_error,
+    sync_folder,
+    write_atomically,
+    write_record,
+)
 from paceline.storage.folder import RunFolder, StudyFolder
 from paceline.studies.folder.lock import StudyLock, holder_of, in_use, is_lock_file
 from paceline.studies.load.toml_text import study_toml
@@ -25,9 +32,9 @@ from paceline.studies.load.toml_text import study_toml
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyPoints:
-    """`points.json`: a study and its points, all that a report needs besides the runs.
+    """`points.json`: a study and its points: with the runs, all input of a report.
 
-    The study is in it too, so that the two can never be of different executions.
+    It includes the study, so both are always of the same execution.
     """
 
     SCHEMA = "paceline.points/1"
@@ -35,7 +42,7 @@ class StudyPoints:
     study: Study
     points: tuple[Point, ...]
     not_run: tuple[NotRun, ...] = ()
-    """Points that the machine or cluster could not hold, and why."""
+    """Points that did not fit on the machine or cluster, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,19 +59,19 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """The two files that make a run finished."""
+    """Manifest and result of a finished run."""
 
     manifest: Manifest
     result: RunResult
 
 
 def is_study(folder: Path) -> bool:
-    """Whether a folder holds a study."""
+    """Whether a folder has a study."""
     return StudyFolder(folder).study.is_file()
 
 
 def check_folder(folder: Path) -> None:
-    """Raise FolderError where a study cannot be put into a folder; nothing is written."""
+    """Raise FolderError if a study cannot use a folder; nothing is written."""
     with _in_words(folder / "study.toml"):
         _check_folder(folder)
 
@@ -93,15 +100,15 @@ def _check_folder(folder: Path) -> None:
 
 
 def _is_unused(folder: Path) -> bool:
-    """Whether nothing is in a folder but what a study leaves that was killed before its first file."""
+    """Whether a folder has only lock and temporary files, of a study that was killed before its first file."""
     return all(is_lock_file(path) or path.name.startswith(".study.toml.") for path in folder.iterdir())
 
 
-def set_aside(folder: Path) -> Path | None:
-    """Move an old study out of the way and return where it went; None where there was none."""
+def move_study_aside(folder: Path) -> Path | None:
+    """Move an old study aside and return its new path; None if there is no study."""
     if not is_study(folder):
         return None
-    # Under its lock, which moves along: nobody can start in the old folder meanwhile.
+    # The lock moves with the folder: no other study can start in it.
     with StudyLock(StudyFolder(folder).lock) as lock:
         moved = _move_aside(folder, "old")
         lock.move(StudyFolder(moved).lock)
@@ -116,7 +123,7 @@ def write_study(folder: StudyFolder, study: Study, points: Sequence[Point], not_
 
 
 def finished(folder: RunFolder, run: Run) -> Finished | None:
-    """A run's manifest and result where it is finished; None where it is not; StorageError where it is damaged."""
+    """Manifest and result of a finished run; None if it is not finished; StorageError if it is damaged."""
     with _in_words(folder.result):
         if not folder.result.exists():
             return None
@@ -129,7 +136,7 @@ def finished(folder: RunFolder, run: Run) -> Finished | None:
 
 
 def finished_or_none(folder: RunFolder, run: Run) -> Finished | None:
-    """The same with a damaged run taken for one that is not finished; nothing is moved."""
+    """Manifest and result of a finished run; None if it is not finished or damaged."""
     try:
         return finished(folder, run)
     except StorageError:
@@ -137,25 +144,25 @@ def finished_or_none(folder: RunFolder, run: Run) -> Finished | None:
 
 
 def unfinished(folder: StudyFolder, runs: Sequence[Run]) -> tuple[Run, ...]:
-    """Those of the runs that are not finished."""
+    """The runs that are not finished."""
     return tuple(run for run in runs if finished_or_none(folder.run(run.point.point_id, run.number), run) is None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
-    """How far a run has come."""
+class RunState:
+    """The state of a run."""
 
     finished: Finished | None
     attempt: int
-    """The number of the next try, from 1 on."""
+    """The number of the next attempt, from 1 on."""
     note: str | None
     """What was found damaged and moved aside."""
 
 
-def settle(folder: RunFolder, run: Run, *, going_on: bool = False) -> Settled:
-    """How far a run has come, with its folder made ready for the next try where it is not finished.
+def run_state(folder: RunFolder, run: Run, *, going_on: bool = False) -> RunState:
+    """The state of a run; its folder is prepared for the next attempt if it is not finished.
 
-    Where its ranks are going on by themselves that is the try to come, and the folder theirs.
+    If its ranks are still running (`going_on`), that is the next attempt, and the folder is not touched.
     """
     try:
         done = finished(folder, run)
@@ -163,16 +170,16 @@ def settle(folder: RunFolder, run: Run, *, going_on: bool = False) -> Settled:
             before = read_record(folder.manifest, Manifest).attempt if folder.manifest.exists() else 0
     except StorageError as error:
         if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError):
-            raise  # a disk that does not answer now: what it holds may be whole
+            raise  # the disk does not respond: the files may be valid
         moved = _move_aside(folder.path, "damaged")
-        return Settled(finished=None, attempt=1, note=f"{error.what} It is run again; the old files are in {moved}.")
+        return RunState(finished=None, attempt=1, note=f"{error.what} It is run again; the old files are in {moved}.")
     if done is None and not going_on:
-        sweep(folder.path)
-    return Settled(finished=done, attempt=before if going_on else before + 1, note=None)
+        remove_temporary_files(folder.path)
+    return RunState(finished=done, attempt=before if going_on else before + 1, note=None)
 
 
-def sweep(folder: Path) -> None:
-    """Remove what a killed process left half written; to be called by whoever alone writes there."""
+def remove_temporary_files(folder: Path) -> None:
+    """Remove temporary files of a killed process; the caller has to be the only writer."""
     with _in_words(folder / "study.toml"):
         for path in folder.glob(".*.tmp"):
             if not is_lock_file(path):
@@ -180,21 +187,18 @@ def sweep(folder: Path) -> None:
 
 
 def failure_of(folder: RunFolder) -> Failure | None:
-    """Why the last attempt at a run failed; None where it did not, or where that cannot be read any more."""
-    try:
-        return read_record(folder.failure, Failure) if folder.failure.exists() else None
-    except StorageError:
-        return None
+    """Why the last attempt at a run failed; None if it did not fail, or if the file cannot be read."""
+    return optional_record(folder.failure, Failure)
 
 
 def write_failure(folder: RunFolder, error: RunError, attempt: int) -> None:
-    """Keep why a run failed, for reports that are made later."""
+    """Write why a run failed, for later reports."""
     failed_at = datetime.now().astimezone().isoformat(timespec="seconds")
     write_record(folder.failure, Failure(message=str(error), failed_at=failed_at, attempt=attempt))
 
 
 def remove_failure(folder: RunFolder) -> None:
-    """Forget an earlier failure of a run that is finished now."""
+    """Remove the failure of an earlier attempt at a finished run."""
     with _in_words(folder.failure):
         folder.failure.unlink(missing_ok=True)
 
@@ -211,7 +215,7 @@ def _move_aside(path: Path, word: str) -> Path:
 
 @contextlib.contextmanager
 def _in_words(path: Path) -> Iterator[None]:
-    """Turn what the operating system says about `path` into a sentence."""
+    """Convert an OSError about `path` into an error for the user."""
     try:
         yield
     except OSError as error:

@@ -1,6 +1,6 @@
-"""A study folder -> its study, points and finished runs: all that a report is made of.
+"""A study folder -> its study, points and finished runs: the input of a report.
 
-Reads that folder alone and writes nothing: the study file, the data and the model may be gone.
+Reads only that folder and writes nothing: the study file, the data and the model may be missing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from paceline.records.results import NotRun
 from paceline.records.run import Machine, Manifest, RunResult
 from paceline.records.study import Point, Run, Study
 from paceline.records.trace_summary import RunTrace
-from paceline.storage.codec import read_record
+from paceline.storage.codec import optional_record, read_record
 from paceline.storage.folder import RunFolder, StudyFolder
 from paceline.studies.expand.expand import schedule
 from paceline.studies.folder import bookkeeping
@@ -27,12 +27,12 @@ class FinishedRun:
     folder: RunFolder
     manifest: Manifest
     machine: Machine | None
-    """None where `machine.json` is missing or damaged."""
+    """None if `machine.json` is missing or damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """What a study folder holds."""
+    """The contents of a study folder."""
 
     study: Study
     points: tuple[Point, ...]
@@ -40,22 +40,22 @@ class Collected:
     runs: tuple[FinishedRun, ...]
     """By point, then by number."""
     machine: Machine | None
-    """Of a finished run with the most ranks: one rank alone says nothing of cores and backend."""
+    """Of a finished run with the most ranks: a single rank does not show cores and backend."""
     failures: dict[str, str]
     """point_id -> why runs of it are missing."""
     commit: str | None
     """Paceline's, of the finished runs; several are separated by commas."""
     not_run: tuple[NotRun, ...] = ()
-    """Points that were left out when it was run, and why."""
+    """Points that were not run, and why."""
 
     def run_of(self, result: RunResult) -> FinishedRun:
-        """The run that a result is of."""
+        """The run of a result."""
         named = (result.point_id, result.run)
         return next(run for run in self.runs if (run.result.point_id, run.result.run) == named)
 
 
 def collect(folder: Path) -> Collected:
-    """The study in a folder, as far as it has come; FolderError where there is none."""
+    """The study in a folder with its finished runs; FolderError if there is none."""
     place = _study_folder(folder)
     known = read_record(place.points_file, bookkeeping.StudyPoints)
     runs: list[FinishedRun] = []
@@ -80,8 +80,8 @@ def collect(folder: Path) -> Collected:
 
 
 def traces(run: FinishedRun) -> RunTrace:
-    """The spans of a run's ranks, as far as they are there, on one time line: the launcher's clock."""
-    from paceline.storage.run_trace import read_run  # pyarrow: not for those who only ask what is finished
+    """The spans of a run's ranks on the launcher's clock."""
+    from paceline.storage.run_trace import read_run  # imports pyarrow, which most callers do not need
 
     return read_run(run.folder)
 
@@ -105,7 +105,7 @@ def _study_folder(folder: Path) -> StudyFolder:
 
 
 def _finished(folder: RunFolder, run: Run) -> tuple[FinishedRun | None, str | None]:
-    """A finished run, or why it is missing; neither where it was just not run yet."""
+    """A finished run, or why it is missing; neither if it was not run yet."""
     try:
         done = bookkeeping.finished(folder, run)
     except StorageError as error:
@@ -113,15 +113,10 @@ def _finished(folder: RunFolder, run: Run) -> tuple[FinishedRun | None, str | No
     if done is None:
         failure = bookkeeping.failure_of(folder)
         return None, failure.message if failure else None
-    return FinishedRun(result=done.result, folder=folder, manifest=done.manifest, machine=_machine(folder)), None
+    return FinishedRun(
+        result=done.result, folder=folder, manifest=done.manifest, machine=optional_record(folder.machine, Machine)
+    ), None
 
 
 def _ranks(run: FinishedRun) -> int:
     return run.result.ranks
-
-
-def _machine(folder: RunFolder) -> Machine | None:
-    try:
-        return read_record(folder.machine, Machine)
-    except StorageError:
-        return None

@@ -1,22 +1,19 @@
-"""One side of a comparison: a study folder or a run folder -> its runs, and what is known before any span is read."""
+"""One side of a comparison: a study folder or a run folder -> its runs, without their spans."""
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
-from paceline.errors import FolderError, StorageError
+from paceline.errors import FolderError
 from paceline.records.run import Machine, Manifest, RunResult
 from paceline.records.script_outcome import ScriptOutcome
 from paceline.records.study import Point
-from paceline.storage.codec import read_record
+from paceline.storage.codec import optional_record
 from paceline.storage.folder import RunFolder
 from paceline.studies.folder.bookkeeping import is_study
 from paceline.studies.folder.collect import collect
 
-Record = TypeVar("Record")
 STUDY, RUN = "study", "run"
 
 
@@ -26,22 +23,22 @@ class SideRun:
 
     folder: RunFolder
     result: RunResult | None
-    """None where ranks were started by another program, or never ended."""
+    """None if another program started the ranks, or if they have not ended."""
     manifest: Manifest | None
     machine: Machine | None
     scripts: tuple[ScriptOutcome, ...] = ()
-    """What the ranks of a script said that another program started."""
+    """Outcomes of a script that another program started."""
 
     @property
     def ranks(self) -> int:
-        """As many as were asked for, or have left spans."""
+        """Number of ranks, from the manifest or from the files of spans."""
         if self.manifest is not None:
             return self.manifest.point.ranks
         return max(1, len(list(self.folder.spans.glob("rank-*.arrows"))))
 
     @property
     def samples_per_step(self) -> float | None:
-        """Over all ranks, in the timed steps of a script; None where one of its ranks does not know."""
+        """Over all ranks, in the timed steps of a script; None if unknown for one of its ranks."""
         known = [script.timed_samples for script in self.scripts if script.timed_samples is not None]
         steps = min((script.timed_steps for script in self.scripts), default=0)
         return sum(known) / steps if steps and len(known) == self.ranks else None
@@ -49,22 +46,22 @@ class SideRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What one of the two folders holds."""
+    """The contents of one folder of a comparison."""
 
     folder: Path
     what: str
     """study or run."""
     points: tuple[Point, ...]
-    """Of a study; of a run, its point where it says one."""
+    """Of a study; of a run, its point if known."""
     runs: tuple[SideRun, ...]
     machine: Machine | None
     commit: str | None
     vary: tuple[str, ...] = ()
-    """Factors of the study besides the ranks."""
+    """Factors of the study in addition to the ranks."""
 
     @property
     def single(self) -> SideRun | None:
-        """The only run that there is, of a study too; None where there are several."""
+        """The only run; None if there are several."""
         return self.runs[0] if len(self.runs) == 1 else None
 
     def runs_of(self, point: Point) -> tuple[SideRun, ...]:
@@ -73,7 +70,7 @@ class Side:
 
 
 def read_side(folder: Path) -> Side:
-    """The study or run in a folder; FolderError where there is neither."""
+    """The study or run in a folder; FolderError if there is neither."""
     if not folder.is_dir():
         raise FolderError(f"There is no folder {folder}.", right=_RIGHT, next=_NEXT)
     if is_study(folder):
@@ -85,9 +82,9 @@ def read_side(folder: Path) -> Side:
         )
     run = SideRun(
         folder=place,
-        result=_read(place.result, RunResult),
-        manifest=_read(place.manifest, Manifest),
-        machine=_read(place.machine, Machine),
+        result=optional_record(place.result, RunResult),
+        manifest=optional_record(place.manifest, Manifest),
+        machine=optional_record(place.machine, Machine),
         scripts=_scripts(place),
     )
     return Side(
@@ -127,12 +124,5 @@ def _study(folder: Path) -> Side:
 
 
 def _scripts(folder: RunFolder) -> tuple[ScriptOutcome, ...]:
-    found = (_read(path, ScriptOutcome) for path in sorted(folder.ranks.glob("rank-*.script.json")))
+    found = (optional_record(path, ScriptOutcome) for path in sorted(folder.ranks.glob("rank-*.script.json")))
     return tuple(script for script in found if script is not None)
-
-
-def _read(path: Path, cls: type[Record]) -> Record | None:
-    """A record of a run, where it is there and whole: spans alone can be compared."""
-    with contextlib.suppress(StorageError):
-        return read_record(path, cls) if path.exists() else None
-    return None

@@ -1,9 +1,9 @@
-"""How long a run takes, before it is run: from the runs of its point, else from those of others.
+"""Estimated time of a run, from finished runs of its point, else of other points.
 
-    wall = what every run needs + (samples of one rank) × (time per sample)
+    wall = startup + (samples of one rank) × (time per sample)
 
-A point that was never run is taken to need as long to start as the others, and as long per sample
-of a rank: what its ranks exchange, and what they do not share equally, is not known before.
+A point without finished runs is assumed to have the startup and the time per sample of the
+others: its communication and load imbalance are unknown.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ class _Seen:
 
     wall_s: float
     trained_s: float
-    """In epochs and their evaluation: what grows with the work of a rank."""
+    """Time in epochs and their evaluation, which scales with the samples of a rank."""
 
 
 class Estimates:
-    """What is known of how long runs take."""
+    """Estimates of the time of runs."""
 
     def __init__(
         self,
         num_train: Callable[[DataSettings], int | None] = lambda data: None,
         sample_s: Callable[[Point], float | None] = lambda point: None,
     ) -> None:
-        """`num_train` says how many samples are trained on, None where that is not known yet.
+        """`num_train` is the number of training samples, None if unknown.
 
         `sample_s` is the time of one rank of a point for one sample, as a few steps before the first run have shown it.
         """
         self._num_train = functools.cache(num_train)  # a split is drawn for each
         self._known: dict[int, tuple[Point, float | None]] = {}
-        """Answers by the identity of their points, asked for again and again while a run is on."""
+        """Cache by the identity of points: estimates are requested often while a run is active."""
         self._seen: dict[str, tuple[Point, list[_Seen]]] = {}
         self._sample_s = sample_s
 
     def add(self, point: Point, result: RunResult) -> None:
-        """A run of a point was finished; one that went on from a checkpoint says nothing of a whole one."""
+        """Add a finished run of a point; a resumed run is ignored, because only a part of it was timed."""
         if result.resumed_from_step is None:
             trained_s = sum(epoch.epoch_s + epoch.evaluate_s for epoch in result.epochs)
             made = result.features
-            # Features that it computed are in the cache for the runs to come.
+            # Features that it computed are cached for later runs.
             wall_s = result.wall_s - (made.ready_s if made and not made.found else 0.0)
             seen = _Seen(wall_s=wall_s, trained_s=min(trained_s, wall_s))
             self._seen.setdefault(point.point_id, (point, []))[1].append(seen)
@@ -64,7 +64,7 @@ class Estimates:
         return bool(self._seen)
 
     def wall_s(self, point: Point) -> float | None:
-        """Seconds that a run of a point takes, time in a queue left out; None before anything is known."""
+        """Seconds that a run of a point takes, without time in a queue; None if unknown."""
         if id(point) not in self._known:
             self._known[id(point)] = point, self._wall_s(point)
         return self._known[id(point)][1]
@@ -72,7 +72,7 @@ class Estimates:
     def rank_s(self, point: Point) -> float | None:
         """Rank-seconds that a run of a point takes: servers count, the coordinator does not."""
         wall_s = self.wall_s(point)
-        return None if wall_s is None else wall_s * paid(point)
+        return None if wall_s is None else wall_s * counted_processes(point)
 
     def _wall_s(self, point: Point) -> float | None:
         own = self._seen.get(point.point_id)
@@ -90,7 +90,7 @@ class Estimates:
         return seen.wall_s - seen.trained_s + seen.trained_s * share
 
     def _samples_of_rank(self, point: Point) -> float | None:
-        """Samples that one rank of a point computes in all; images pass a base whose features are cached once."""
+        """Samples that one rank of a point computes in total; with cached features, images pass the base once."""
         cached, tuned = point.train.cached_features, point.finetune.epochs
         if point.train.steps is not None and not (cached or tuned):
             return point.train.steps * point.batch_global / point.data_size
@@ -102,6 +102,6 @@ class Estimates:
         return (first + tuned * num_train) / point.data_size
 
 
-def paid(point: Point) -> int:
+def counted_processes(point: Point) -> int:
     """Processes of a point that count: ranks and servers."""
     return point.ranks + point.servers

@@ -1,17 +1,17 @@
-"""One study at a time in a folder: `STUDY/lock` says who.
+"""One study at a time in a folder: `STUDY/lock` names its process.
 
-The file is created exclusively and whole (a hard link to a finished file; O_EXCL where there are no
+The file is created exclusively and atomically (a hard link to a complete file; O_EXCL without
 hard links), because flock fails on some parallel file systems. Its modification time is a heartbeat.
 
-Every lock has a token. The one successor of a lock that was left behind is whoever creates the file
-that is named after its token:
+Every lock has a token. The only successor of a stale lock is the process that creates the file
+named after its token:
 
-    lock           {token: a}      left behind by a killed study
-    lock.a         {token: b}      b is the one successor of a; then b renames its own file over lock
-    lock.b         {token: c}      c is the successor of b, if b was killed before it came to that
+    lock           {token: a}      stale: of a killed study
+    lock.a         {token: b}      b is the successor of a; then b renames its file to lock
+    lock.b         {token: c}      c is the successor of b, if b was killed before that
 
-So two takers never both succeed, and at no moment is there no lock to see. Nobody removes a
-successor's file before `lock` itself has moved on: whoever creates one late sees that, and withdraws.
+So two processes never both succeed, and the lock is visible at any time. The file of a successor
+is not removed before `lock` is replaced: a process that creates one too late detects that, and withdraws.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from paceline.studies.folder.lock_holder import (
     SILENT_S,
     Holder,
     is_local,
-    left_behind,
+    is_stale,
     read_holder,
-    silence_s,
+    since_heartbeat_s,
     this_process,
 )
 from paceline.units import duration_text
 
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-# `lock.TOKEN` of a successor; `.lock.TOKEN.tmp` of one who tries, and the temporary file it is written to.
+# `lock.TOKEN` of a successor; `.lock.TOKEN.tmp` of a candidate, and its temporary file.
 _OTHER_NAMES = re.compile(
     r"lock\.([0-9a-f]{16}|unreadable-\d+-\d+)|\.lock\.[0-9a-f]{16}\.tmp|\.\.lock\.[0-9a-f]{16}\..*\.tmp"
 )
 
 
 class StudyLock:
-    """Held from `with` to its end; FolderError where somebody else holds it."""
+    """A context manager; FolderError if another process has the lock."""
 
     def __init__(self, path: Path, *, say: Callable[[str], None] = lambda text: None, beat_s: float = BEAT_S) -> None:
         self.path = path
@@ -57,7 +57,7 @@ class StudyLock:
         self._me = this_process()
         self._stop = threading.Event()
         self._lost = False
-        # A thread, so that a long silence of the ranks does not make the lock look left behind.
+        # A thread, so the lock does not become stale while the ranks are silent.
         self._heart = threading.Thread(target=self._beat, name="study-lock", daemon=True)
 
     def __enter__(self) -> StudyLock:
@@ -80,7 +80,7 @@ class StudyLock:
         self._release()
 
     def check(self) -> None:
-        """Raise FolderError where the lock was lost: its file removed, or taken over during a long suspension."""
+        """Raise FolderError if the lock file was removed, or taken over during a long suspension."""
         if self._lost:
             raise FolderError(
                 f"The lock {self.path} was removed or taken over by another process.",
@@ -89,11 +89,11 @@ class StudyLock:
             )
 
     def move(self, path: Path) -> None:
-        """Follow the lock to where its folder has been moved."""
+        """Use the new path of the lock after its folder was moved."""
         self.path = path
 
     def _release(self) -> None:
-        # What cannot be removed any more is left behind, and taken over by whoever comes next.
+        # A file that cannot be removed becomes a stale lock.
         with contextlib.suppress(OSError):
             if self._is_mine():
                 self.path.unlink()
@@ -103,19 +103,19 @@ class StudyLock:
         try:
             write_record(draft, self._me)
             while not self._try(draft):
-                time.sleep(0.01)  # somebody released or took it meanwhile: look again
+                time.sleep(0.01)  # released or taken in between: try again
             sync_folder(self.path.parent)
         finally:
             draft.unlink(missing_ok=True)
         self._sweep()
 
     def _try(self, draft: Path) -> bool:
-        """Take the lock; False where it changed hands while it was looked at."""
+        """Take the lock; False if its holder changed during the attempt."""
         if _create(draft, self.path):
             return True
         last, place = read_holder(self.path), self.path
         chain: list[tuple[Holder, Path]] = []
-        while last is not None and left_behind(last, place, now_s=_server_time(draft)):
+        while last is not None and is_stale(last, place, now_s=_server_time(draft)):
             chain.append((last, place))
             place = self.path.with_name(f"lock.{last.token}")
             if _create(draft, place):
@@ -126,8 +126,8 @@ class StudyLock:
         raise in_use(self.path.parent, last)
 
     def _succeed(self, draft: Path, claim: Path, chain: list[tuple[Holder, Path]]) -> bool:
-        """Put this process into the place of those left behind, unless somebody else has been faster."""
-        first, silent = chain[0][0], silence_s(chain[0][1], _server_time(draft))
+        """Replace the stale holders by this process; False if another process was faster."""
+        first, silent = chain[0][0], since_heartbeat_s(chain[0][1], _server_time(draft))
         current = read_holder(self.path)
         if current is None or current.token != first.token:
             claim.unlink(missing_ok=True)
@@ -141,13 +141,13 @@ class StudyLock:
         return True
 
     def _sweep(self) -> None:
-        """Remove the files by which earlier locks were handed on."""
+        """Remove files of earlier successors."""
         now_s = _server_time(self.path)
         for path in self.path.parent.iterdir():
             if _OTHER_NAMES.fullmatch(path.name):
-                # The draft of a process that is looking at the lock now has to stay.
+                # A recent draft may belong to a process that is taking the lock.
                 is_draft = path.name.startswith(".")
-                if not is_draft or silence_s(path, now_s) > SILENT_S:
+                if not is_draft or since_heartbeat_s(path, now_s) > SILENT_S:
                     path.unlink(missing_ok=True)
 
     def _is_mine(self) -> bool:
@@ -162,17 +162,17 @@ class StudyLock:
                     return
                 os.utime(self.path)
             except OSError:
-                continue  # a file server that does not answer now may do so at the next beat
+                continue  # the file server may respond at the next beat
 
 
 def holder_of(path: Path) -> Holder | None:
-    """Who holds a lock now; None where nobody does. Takes nothing and writes nothing."""
+    """The holder of a lock; None if it is free or stale. Writes nothing."""
     holder = read_holder(path)
-    return None if holder is None or left_behind(holder, path, now_s=time.time()) else holder
+    return None if holder is None or is_stale(holder, path, now_s=time.time()) else holder
 
 
 def in_use(folder: Path, holder: Holder) -> FolderError:
-    """What is said to the second study in a folder."""
+    """The error for a second study in a folder."""
     if not holder.pid:
         return FolderError(
             f"{folder} is in use: its lock is not readable yet.",
@@ -189,12 +189,12 @@ def in_use(folder: Path, holder: Holder) -> FolderError:
 
 
 def _create(draft: Path, path: Path) -> bool:
-    """Create `path` with the contents of `draft`, whole; False where it exists."""
+    """Create `path` with the contents of `draft`; False if it exists."""
     try:
         os.link(draft, path)
         return True
     except FileExistsError:
-        # A network file system may repeat a request whose answer was lost, and then report its own success as this.
+        # A network file system may repeat a request after a lost response, and report its success as this error.
         return _same_file(draft, path)
     except OSError as error:
         if error.errno not in _NO_HARD_LINKS:
@@ -218,7 +218,7 @@ def _same_file(one: Path, other: Path) -> bool:
 
 
 def is_lock_file(path: Path) -> bool:
-    """Whether a file belongs to a lock: ours by its name, and `lock` itself by what is in it."""
+    """Whether a file belongs to a lock: by its name, and `lock` itself by its contents."""
     if path.name != "lock":
         return _OTHER_NAMES.fullmatch(path.name) is not None
     holder = read_holder(path)
@@ -226,6 +226,6 @@ def is_lock_file(path: Path) -> bool:
 
 
 def _server_time(draft: Path) -> float:
-    """The time as the file server has it, so that the clocks of two hosts need not agree."""
+    """The time of the file server: the clocks of two hosts may differ."""
     os.utime(draft)
     return draft.stat().st_mtime

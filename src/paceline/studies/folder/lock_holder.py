@@ -1,8 +1,8 @@
-"""Who runs a study in a folder, as its lock file says, and whether they still do.
+"""The process that runs a study in a folder, from its lock file, and whether it is alive.
 
-A holder is gone when it was a process of this machine and that process is no more, or when it was
-one of another machine and its heartbeat, the lock file's modification time, has stopped. Hosts that
-share a disk may share a name too: this machine is told by the number of its boot besides.
+A lock is stale if its process was on this machine and has ended, or if it was on another
+machine and its heartbeat, the modification time of the lock file, has stopped. Hosts that
+share a disk may share a name: this machine is identified by its boot ID, too.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from paceline.storage.codec import read_record
 
 BEAT_S = 5.0
 SILENT_S = 60.0
-"""A process of another machine without a heartbeat for this long is taken for gone."""
+"""The lock of another machine is stale after this time without a heartbeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Who is running a study."""
+    """The process that runs a study."""
 
     SCHEMA = "paceline.lock/1"
 
     host: str
-    boot_id: str = ""
-    """Of the running kernel; empty where it has none, and in locks that were written without."""
+    boot_id: str
+    """Of the running kernel; empty if it has none."""
     pid: int
     pid_space: str
-    """Containers of one host may count processes apart: a number means something only within one space."""
+    """PID namespace: a PID is valid only within one."""
     started_at: float
-    """When the process began, seconds since 1970: process numbers are used again."""
+    """Start of the process, seconds since 1970: PIDs are reused."""
     since: str
     """ISO 8601."""
     token: str
@@ -49,7 +49,7 @@ class Holder:
 
 
 def this_process() -> Holder:
-    """This process, with a token of its own."""
+    """This process, with a new token."""
     return Holder(
         host=socket.gethostname(),
         boot_id=_boot_id(),
@@ -77,7 +77,7 @@ def _pid_space() -> str:
 
 
 def read_holder(path: Path) -> Holder | None:
-    """What a lock file says; None where there is none. One that cannot be understood has its own token."""
+    """The holder in a lock file; None if there is no file. An unreadable one has a token of its inode and time."""
     try:
         holder = read_record(path, Holder)
         if re.fullmatch(r"[0-9a-f]{16}", holder.token) and 0 < holder.pid < 2**31:
@@ -90,20 +90,20 @@ def read_holder(path: Path) -> Holder | None:
     with contextlib.suppress(FileNotFoundError):
         status = path.stat()
         token = f"unreadable-{status.st_ino}-{status.st_mtime_ns}"
-        return Holder(host="", pid=0, pid_space="", started_at=0.0, since="", token=token, command="")
+        return Holder(host="", boot_id="", pid=0, pid_space="", started_at=0.0, since="", token=token, command="")
     return None
 
 
-def left_behind(holder: Holder, path: Path, *, now_s: float) -> bool:
-    """Whether nobody keeps a lock any more."""
-    silent_s = silence_s(path, now_s)
+def is_stale(holder: Holder, path: Path, *, now_s: float) -> bool:
+    """Whether a lock is stale."""
+    silent_s = since_heartbeat_s(path, now_s)
     if not is_local(holder):
         return silent_s > SILENT_S
     try:
         process = psutil.Process(holder.pid)
         if process.status() == psutil.STATUS_ZOMBIE:
             return True
-        # A clock that is set shifts the time at which a process seems to have begun: its heartbeat decides then.
+        # Setting the clock shifts the start time of a process: its heartbeat decides then.
         return abs(process.create_time() - holder.started_at) > 1 and silent_s > 3 * BEAT_S
     except psutil.NoSuchProcess:
         return True
@@ -112,13 +112,13 @@ def left_behind(holder: Holder, path: Path, *, now_s: float) -> bool:
 
 
 def is_local(holder: Holder) -> bool:
-    """Whether a holder's process number means something here."""
+    """Whether a holder's PID is valid here."""
     here = (socket.gethostname(), _boot_id(), _pid_space())
     return (holder.host, holder.boot_id, holder.pid_space) == here
 
 
-def silence_s(path: Path, now_s: float) -> float:
-    """Seconds since the last heartbeat of a lock; 0 where it is gone."""
+def since_heartbeat_s(path: Path, now_s: float) -> float:
+    """Seconds since the last heartbeat of a lock; 0 if the file is missing."""
     try:
         return now_s - path.stat().st_mtime
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a folder that is watched holds: a study, or a single run of one or of ranks that another program started."""
+"""Watcher of a folder: a study, or a single run, also of ranks that another program started."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from paceline.studies.folder.watching import StudyWatcher, no_study
 
 
 class SingleWatcher:
-    """Looks at the folder of one run, of a study or of ranks that another program started."""
+    """Polls the folder of one run."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = RunFolder(folder)
@@ -21,7 +21,7 @@ class SingleWatcher:
         self._study = folder.absolute().parents[3] if len(folder.absolute().parents) > 3 else folder
 
     def look(self, *, whole: bool = False) -> StudyLook:
-        """The run as it is now."""
+        """The current state of the run."""
         run = self._run.look()
         state, told = self._state(run)
         following = shlex.join(["paceline", "trace", str(self._folder.path)])
@@ -48,7 +48,7 @@ class SingleWatcher:
 
 
 def watcher(folder: Path) -> StudyWatcher | SingleWatcher:
-    """What looks at a folder; FolderError where it holds neither a study nor a run."""
+    """The watcher of a folder; FolderError if it has neither a study nor a run."""
     if bookkeeping.is_study(folder) or StudyFolder(folder).points_file.is_file():
         return StudyWatcher(folder)
     place = RunFolder(folder)

@@ -1,8 +1,8 @@
-"""One run while it is on: what its ranks' pulses, curves and spans show, read without touching anything.
+"""A running run: its heartbeats, curves and spans. Nothing is written.
 
-A look costs what was written since the one before, not what the run has written in all. What is missing, half written
-or damaged is left out: the next look may find it whole. Pulses and curves of an earlier attempt, which are older than
-the manifest, are not taken for those of this one.
+A poll reads only what was written since the last one. Missing, incomplete or damaged files are skipped: the next
+poll may find them complete. Heartbeats and curves of an earlier attempt, which are older than
+the manifest, are ignored.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable
-from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,20 +21,20 @@ from paceline.records.run import Epoch, Job, Manifest, RankEnd
 from paceline.records.script_outcome import ScriptOutcome
 from paceline.storage.codec import read_record
 from paceline.storage.curve_file import read_epochs
-from paceline.storage.folder import RunFolder
+from paceline.storage.folder import RunFolder, instant_s
 from paceline.storage.pulse import pulse
 from paceline.units import counted
 
 Record = TypeVar("Record")
 _MOST_RANKS = 4096
-"""Whose files are looked at: of more, the first."""
+"""Files of this many ranks are read at most."""
 _EARLIER_S = 2.0
-"""File servers' clocks and ours may be apart by so much."""
+"""Tolerated difference between the clocks of the file server and this host."""
 _NUMBER = re.compile(r"rank-(\d{4,6})\.")
 
 
 class RunWatcher:
-    """Looks at one run folder again and again."""
+    """Polls one run folder."""
 
     def __init__(self, folder: RunFolder, label: str = "") -> None:
         self._folder = folder
@@ -45,7 +44,7 @@ class RunWatcher:
         self._begin(0)
 
     def _begin(self, ranks: int) -> None:
-        """Forget the spans that were read: they are of an attempt that is no more."""
+        """Reset the spans: those that were read are of an earlier attempt."""
         from paceline.storage.span_stream import SpanTail  # pyarrow
 
         self._ranks = ranks
@@ -53,10 +52,10 @@ class RunWatcher:
         self._damaged: dict[int, str] = {}
 
     def look(self) -> RunLook:
-        """The run as it is now."""
+        """The current state of the run."""
         manifest = self._record(self._folder.manifest, Manifest)
         ranks = min(manifest.point.ranks if manifest else self._num_ranks(), _MOST_RANKS)
-        since_s = _instant_s(manifest.launched_at) if manifest else None
+        since_s = instant_s(manifest.launched_at) if manifest else None
         key = f"{self._folder.path}:{manifest.launched_at_ns if manifest else ranks}"
         if key != self._key:
             self._key, _ = key, self._begin(ranks)
@@ -79,14 +78,14 @@ class RunWatcher:
         )
 
     def _num_ranks(self) -> int:
-        """Of ranks that another program started: as many as they say they are, or have left files."""
+        """Number of ranks that another program started: from their outcome, or from their files."""
         outcome = self._record(self._folder.rank_script(0), ScriptOutcome)
         files = (*_names(self._folder.spans), *_names(self._folder.ranks))
         seen = {int(found[1]) for name in files if (found := _NUMBER.match(name))}
         return max(outcome.size if outcome else 0, max(seen, default=-1) + 1)
 
     def _phase(self, manifest: Manifest | None) -> str:
-        """What the run does where its ranks do not say it."""
+        """The phase of a queued run; empty if its ranks report it."""
         job = self._record(self._folder.job, Job)
         if manifest and job and job.launched_at_ns == manifest.launched_at_ns and not job.over and not job.started_at:
             return f"queued as job {job.job_id}" if job.job_id else "queued"
@@ -94,12 +93,12 @@ class RunWatcher:
 
     def _rank(self, rank: int, manifest: Manifest | None, since_s: float | None) -> RankLook:
         place = self._folder.rank_pulse(rank)
-        # Its size, not its time, is what a pulse's file keeps while it beats: written once, when its rank began.
+        # A memory-mapped heartbeat does not change the file's modification time, which is the start of its rank.
         beating = pulse(place) if _is_of(place, since_s) else None
         return RankLook(rank=rank, pulse=beating, ended=self._ended(rank, manifest, since_s))
 
     def _ended(self, rank: int, manifest: Manifest | None, since_s: float | None) -> str | None:
-        """How the process of a rank ended, as the keeper beside it, or a script's probe, said."""
+        """How the process of a rank ended, from its wrapper or from a script's probe; None if it runs."""
         if manifest is None:
             outcome = self._record(self._folder.rank_script(rank), ScriptOutcome)
             return None if outcome is None else _exit_text(outcome.exit_code)
@@ -119,7 +118,7 @@ class RunWatcher:
         return epochs
 
     def _spans(self) -> tuple[RankTrace, ...]:
-        """What was flushed since the last look, on one clock; all over again where a file was replaced."""
+        """The spans that were flushed since the last poll, on one clock; all of them if a file was replaced."""
         from paceline.storage.run_trace import check_trace, on_one_clock
 
         clocks, found = self._clocks(), []
@@ -142,9 +141,9 @@ class RunWatcher:
         return tuple(found)
 
     def _clocks(self) -> dict[int, list[Clock]]:
-        roll = self._record(self._folder.roll_call, PreflightCheck)
+        check = self._record(self._folder.roll_call, PreflightCheck)
         clocks: dict[int, list[Clock]] = {}
-        for clock in roll.clocks if roll else ():
+        for clock in check.clocks if check else ():
             clocks.setdefault(clock.rank, []).append(clock)
         return clocks
 
@@ -156,7 +155,7 @@ class RunWatcher:
             yield "Loss and accuracy of a script are not seen."
 
     def _record(self, path: Path, cls: type[Record]) -> Record | None:
-        """A record of the run, read again only where its file has changed; None where it is not there or not whole."""
+        """A record of the run, cached until its file changes; None if it is missing or damaged."""
         changed = _status(path)
         if changed is None:
             return None
@@ -180,7 +179,7 @@ def _status(path: Path) -> tuple[int, int] | None:
 
 
 def _is_of(path: Path, since_s: float | None) -> bool:
-    """Whether a file was written after an instant."""
+    """Whether a file was written after an instant, in seconds since 1970."""
     changed = _status(path)
     return changed is not None and (since_s is None or changed[0] / 1e9 >= since_s - _EARLIER_S)
 
@@ -190,13 +189,6 @@ def _names(folder: Path) -> list[str]:
         return [path.name for path in folder.iterdir()]
     except OSError:
         return []
-
-
-def _instant_s(text: str) -> float | None:
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError):
-        return None
 
 
 def _exit_text(code: int) -> str:

@@ -1,9 +1,9 @@
-"""A study while another process runs it: what is finished, what is on, and whether anybody still is at work.
+"""A study that another process runs: its finished runs, its current run, and whether its process is alive.
 
-Nothing is written, locked, renamed or touched: files are opened to be read and closed again. A finished run is never
-lost and is read once; of the others only those are looked at that can be next, because runs are taken in turn. So a
-look costs the same on the first run of a study and on the thousandth. All is read anew where the study in the folder
-has become another: by --fresh, by a longer list of ranks, or because another process has taken it over.
+Nothing is written, locked or renamed. A finished run is read once; of the others only the next few are checked,
+because runs are executed in order. So the cost of a poll does not depend on the number of runs.
+Everything is read again if the study in the folder
+changes: by --fresh, by other ranks, or because another process took it over.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 
 from paceline.errors import FolderError, StorageError
@@ -31,28 +30,28 @@ from paceline.records.live_study import (
 from paceline.records.run import Manifest, RunResult
 from paceline.records.settings import DataSettings
 from paceline.records.study import Run, point_label
-from paceline.storage.codec import read_record
-from paceline.storage.folder import RunFolder, StudyFolder
+from paceline.storage.codec import optional_record, read_record
+from paceline.storage.folder import RunFolder, StudyFolder, instant_s, modified_at_s
 from paceline.studies.expand.expand import schedule
 from paceline.studies.folder import bookkeeping
 from paceline.studies.folder.estimates import Estimates
-from paceline.studies.folder.lock_holder import BEAT_S, Holder, left_behind, read_holder, silence_s
+from paceline.studies.folder.lock_holder import BEAT_S, Holder, is_stale, read_holder, since_heartbeat_s
 from paceline.studies.folder.watched_run import RunWatcher
 from paceline.units import counted, duration_text
 
 _NEXT_RUNS = 64
-"""Runs that are not finished and are looked at: the one that is on is the first of them that can be run."""
+"""Unfinished runs that are checked per poll; the current run is among them."""
 _RESULTS_A_LOOK = 200
-"""Finished runs that are read at one look: some 0.2 s."""
+"""Finished runs that are read per poll: about 0.2 s."""
 _SILENT_S = 3 * BEAT_S
 REPORT_S = 20.0
-"""How long after the last result a report may take to be written."""
+"""Seconds after the last result in which the report is still expected."""
 
 Key = tuple[str, int]
 
 
 class StudyWatcher:
-    """Looks at the folder of a study again and again."""
+    """Polls the folder of a study."""
 
     def __init__(self, folder: Path) -> None:
         self._place = StudyFolder(folder)
@@ -61,7 +60,7 @@ class StudyWatcher:
         self._known: bookkeeping.StudyPoints | None = None
 
     def look(self, *, whole: bool = False) -> StudyLook:
-        """The study as it is now; `whole` reads all that is finished, however many that are."""
+        """The current state of the study; `whole` reads all finished runs at once."""
         holder, gone, silent_s = self._holder()
         self._read_study(holder)
         known = self._known
@@ -88,8 +87,8 @@ class StudyWatcher:
         )
 
     def _read_study(self, holder: Holder | None) -> None:
-        """Read which points there are, where that has changed; FolderError where there is no study."""
-        self._token = holder.token if holder else self._token  # one that is given back changes nothing
+        """Read the points if they have changed; FolderError if there is no study."""
+        self._token = holder.token if holder else self._token  # a released lock changes nothing
         identity = (_identity(self._place.path), _identity(self._place.points_file), self._token)
         if self._known is not None and (identity == self._identity or identity[1] is None):
             return
@@ -97,7 +96,7 @@ class StudyWatcher:
             known = read_record(self._place.points_file, bookkeeping.StudyPoints)
         except StorageError as error:
             if self._known is not None:
-                return  # it is just being replaced
+                return  # being replaced
             raise no_study(self._place.path, error) from error
         self._identity, self._known = identity, known
         runs = schedule(known.points, known.study.run.repeats)
@@ -108,37 +107,37 @@ class StudyWatcher:
         }
         self._results: dict[str, dict[int, RunResult]] = {point_id: {} for point_id in self._labels}
         self._newest_s = 0.0
-        """When the last result was written."""
+        """Time of the last result, in seconds since 1970."""
         self._failures: dict[str, str] = {}
         self._samples: dict[DataSettings, int] = {}
         self._estimates = Estimates(self._samples.get)
         self._watcher: tuple[Key, RunWatcher] | None = None
 
     def _holder(self) -> tuple[Holder | None, bool, float]:
-        """Who holds the lock, whether they are gone, and for how long they have given no sign of life."""
+        """The holder of the lock, whether the lock is stale, and the seconds since its last heartbeat."""
         place, now_s = self._place.lock, time.time()
         try:
             holder = read_holder(place)
-            gone = holder is not None and left_behind(holder, place, now_s=now_s)
-            return holder, gone, silence_s(place, now_s)
+            gone = holder is not None and is_stale(holder, place, now_s=now_s)
+            return holder, gone, since_heartbeat_s(place, now_s)
         except OSError:
-            return None, False, 0.0  # a disk that does not answer now
+            return None, False, 0.0  # the disk does not respond
 
     def _settle(self, holder: Holder | None, most: int | None) -> None:
-        """Note what has been finished, and what has failed, since the last look."""
+        """Add runs that have finished or failed since the last poll."""
         for key in list(itertools.islice(self._unread, most)):
             self._finish(key, self._unread.pop(key))
-        since = _instant_s(holder.since) if holder else None
+        since = instant_s(holder.since) if holder else None
         for key, run in self._candidates():
             if not self._finish(key, run):
                 failure = bookkeeping.failure_of(self._folder(key))
-                failed_s = _instant_s(failure.failed_at) if failure else None
-                # Of one that failed before this process began nothing is known yet: it is tried again.
+                failed_s = instant_s(failure.failed_at) if failure else None
+                # A failure from before this process started does not count: the run is retried.
                 if failure and (since is None or failed_s is None or failed_s >= since):
                     self._failures[key[0]] = failure.message
 
     def _finish(self, key: Key, run: Run) -> bool:
-        """Read the result of a run; False where it has none."""
+        """Read the result of a run; False if it is not finished."""
         if not self._folder(key).result.exists():
             return False
         done = bookkeeping.finished_or_none(self._folder(key), run)
@@ -146,7 +145,7 @@ class StudyWatcher:
             return False
         self._open.pop(key, None)
         self._results[key[0]][key[1]] = done.result
-        self._newest_s = max(self._newest_s, _mtime_s(self._folder(key).result))
+        self._newest_s = max(self._newest_s, modified_at_s(self._folder(key).result))
         whole = [epoch.samples for epoch in done.result.epochs if epoch.whole]
         if whole:
             self._samples[run.point.data] = whole[0]
@@ -154,32 +153,29 @@ class StudyWatcher:
         return True
 
     def _candidates(self) -> list[tuple[Key, Run]]:
-        """The runs that can be on, or next: a point that has failed is over."""
+        """Runs that may be current or next: no run of a failed point."""
         left = (
             (key, run) for key, run in self._open.items() if key[0] not in self._failures and key not in self._unread
         )
         return list(itertools.islice(left, _NEXT_RUNS))
 
     def _current(self, holder: Holder | None) -> Key | None:
-        """The run that is on: the first that can be. Where nobody is at work, the last that anybody began."""
+        """The current run: the first candidate. Without a process, the run that was started last."""
         begun = [(key, at) for key, _ in self._candidates() if (at := self._launched_at_s(key)) is not None]
         if holder is None:
             failed = [key for key in self._open if key[0] in self._failures]
             begun += [(key, at) for key in failed[:_NEXT_RUNS] if (at := self._launched_at_s(key)) is not None]
             return max(begun, key=lambda found: found[1])[0] if begun else None
-        since_s = _instant_s(holder.since)
+        since_s = instant_s(holder.since)
         for key, at in begun:
-            # A job of a scheduler goes on without the process that had submitted it.
+            # A scheduler's job outlives the process that submitted it.
             if since_s is None or at >= since_s - 1 or self._folder(key).job.exists():
                 return key
         return None
 
     def _launched_at_s(self, key: Key) -> float | None:
-        place = self._folder(key).manifest
-        try:
-            return _instant_s(read_record(place, Manifest).launched_at) if place.exists() else None
-        except (StorageError, OSError):
-            return None
+        manifest = optional_record(self._folder(key).manifest, Manifest)
+        return instant_s(manifest.launched_at) if manifest else None
 
     def _watch(self, key: Key | None) -> RunLook | None:
         if key is None:
@@ -189,7 +185,7 @@ class StudyWatcher:
         return self._watcher[1].look()
 
     def _expectations(self, current: Key | None) -> tuple[float | None, float, int]:
-        """How long the current run takes in all, the runs after it as far as known, and how many are not known."""
+        """Estimated seconds of the current run and of the pending runs, and the number of runs without an estimate."""
         points = {point_id: run.point for (point_id, _), run in self._open.items()}
         takes_s = {
             point_id: self._estimates.wall_s(point) if self._estimates.measured else None
@@ -215,7 +211,7 @@ class StudyWatcher:
             )
 
     def _state(self, holder: Holder | None, gone: bool, silent_s: float) -> tuple[str, str]:
-        """What has become of the study, and the same in a sentence."""
+        """The state of the study, as a code and as a sentence."""
         done = sum(map(len, self._results.values())) + len(self._unread)
         left = len(self._open) - len(self._unread)
         of = done + left
@@ -241,8 +237,8 @@ class StudyWatcher:
         return STOPPED, f"Nobody is at work in it: {done} of {of} runs are finished."
 
     def _report(self) -> str | None:
-        """The report's path, where it is there, and not about to be made anew for the last result."""
-        made_s = _mtime_s(self._place.report)
+        """The path of the report; None if it is missing, or about to be rebuilt for the last result."""
+        made_s = modified_at_s(self._place.report)
         settled = made_s >= self._newest_s or time.time() - self._newest_s > REPORT_S
         return str(self._place.report) if made_s and settled else None
 
@@ -278,17 +274,3 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return (status.st_ino, 0) if path.is_dir() else (status.st_ino, status.st_mtime_ns)
-
-
-def _mtime_s(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
-
-
-def _instant_s(text: str) -> float | None:
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError):
-        return None

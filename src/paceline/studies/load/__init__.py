@@ -1,1 +1,1 @@
-"""A study file with its overrides becomes a Study, or one error that lists every mistake."""
+"""A study file with its overrides -> a Study, or one error that lists all mistakes."""

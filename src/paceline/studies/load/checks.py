@@ -1,6 +1,6 @@
-"""Impossible values, and values that do not go together: found before any process starts.
+"""Checks for invalid values and combinations, before any process starts.
 
-What holds between several settings is checked for every combination of a study's factors, and said once.
+Combinations are checked for all variants of a study; each mistake is reported once.
 """
 
 from __future__ import annotations
@@ -20,14 +20,12 @@ from paceline.studies.load import (
     launch_checks,
     model_factors,
     network_checks,
-    noise_checks,
     phase_checks,
     recipe_checks,
     scripts,
-    target_checks,
 )
 from paceline.studies.load.files import data_path, model_path
-from paceline.studies.load.keys import Problem, shown
+from paceline.studies.load.keys import Problem, mistake, shown
 from paceline.units import counted
 
 MAX_RANKS = 4096
@@ -38,7 +36,7 @@ _FOLDER_NAME = re.compile(r"\w([\w .+-]*[\w+-])?")
 
 
 def problems(study: Study, base: Path) -> Iterator[Problem]:
-    """Everything that is wrong with a study whose keys and types are right."""
+    """All mistakes of a study whose keys and types are valid."""
     yield from _naming(study)
     num_points = num_variants(study)
     if num_points > MAX_POINTS:
@@ -47,28 +45,28 @@ def problems(study: Study, base: Path) -> Iterator[Problem]:
         return
     yield from recipe_checks.varied_problems(study.train, study.vary)
     yield from phase_checks.unused(study)
-    told: set[str] = set()
+    reported: set[str] = set()
     for variant in variants(study):
         for problem in _of_combination(variant, base, study.vary):
-            if problem.text not in told:
-                told.add(problem.text)
+            if problem.text not in reported:
+                reported.add(problem.text)
                 yield problem
     yield from _options(study)
     yield from launch_checks.problems(study)
-    if not told:
+    if not reported:
         yield from _one_at_a_time(study)
 
 
 def _options(study: Study) -> Iterator[Problem]:
-    """Options that none of several models takes: of a single one, the model itself says so."""
+    """Options that none of several models takes. A single model reports its own."""
     names = [str(name) for name in study.vary.get("model.name", ())]
-    for key in model_factors.untaken(tuple(study.model.options), names) if names else ():
+    for key in model_factors.unknown_options(tuple(study.model.options), names) if names else ():
         text = f"model.{key} = {shown(study.vary.get(f'model.{key}', study.model.options[key]))}"
         yield Problem((f"model.{key}", "model.name"), f"{text}: none of {', '.join(names)} takes it.")
 
 
 def _one_at_a_time(study: Study) -> Iterator[Problem]:
-    """What a study of one factor at a time cannot show."""
+    """Mistakes of a one-at-a-time study."""
     if study.design != ONE_AT_A_TIME:
         return
     if num_variants(study) == 1:
@@ -96,11 +94,12 @@ def _of_combination(study: Study, base: Path, vary: Mapping[str, Collection[obje
         yield from _train(study.train)
         yield from recipe_checks.problems(study, shares, vary)
         yield from phase_checks.problems(study)
-        yield from noise_checks.problems(study, shares)
-        yield from target_checks.problems(study)
+        yield from recipe_checks.noise_problems(study, shares)
+        yield from recipe_checks.target_problems(study)
         if any(count > 1 and count % inner for count in ranks):
-            text = f"run.ranks = {shown(study.run.ranks)}: {study.run.strategy} needs multiples of {inner}, or 1."
-            yield Problem(("run.ranks", "run.strategy"), text)
+            yield mistake(
+                "run.ranks", study.run.ranks, f"{study.run.strategy} needs multiples of {inner}, or 1.", "run.strategy"
+            )
     yield from _run(study.run, ranks, script=study.script is not None)
     yield from _together(study.train, study.run, ranks, max(shares, default=1))
 
@@ -109,9 +108,10 @@ def _naming(study: Study) -> Iterator[Problem]:
     if not study.name:
         yield Problem(("study", "study.name"), 'study.name is missing: a study needs a name, e.g. name = "my-study".')
     elif not _FOLDER_NAME.fullmatch(study.name) or len(study.name.encode()) > 100:
-        yield Problem(
-            ("study.name",),
-            f"study.name = {shown(study.name)}: a folder is named after it, so it must be made of letters, digits, "
+        yield mistake(
+            "study.name",
+            study.name,
+            "a folder is named after it, so it must be made of letters, digits, "
             "spaces and . _ + - (at most 100, a letter or digit first).",
         )
     yield from _one_of("study.design", study.design, DESIGNS)
@@ -127,32 +127,34 @@ def _naming(study: Study) -> Iterator[Problem]:
 def _data(data: DataSettings, base: Path, *, shares: int) -> Iterator[Problem]:
     path = data_path(data.dataset, base)
     if path is not None and not os.path.exists(path):
-        yield Problem(("data.dataset",), f"data.dataset = {shown(data.dataset)}: {_no_dataset(data.dataset, path)}")
+        yield mistake("data.dataset", data.dataset, _no_dataset(data.dataset, path))
     yield from _least("data.train_samples", data.train_samples, 1)
     yield from _least("data.test_samples", data.test_samples, 1)
     if data.train_samples is not None and 1 <= data.train_samples < shares:
-        yield Problem(
-            ("data.train_samples", "run.ranks", "run.hosts", "run.ranks_per_host"),
-            f"data.train_samples = {data.train_samples}: must be at least the largest number of ranks, {shares}.",
+        yield mistake(
+            "data.train_samples",
+            data.train_samples,
+            f"must be at least the largest number of ranks, {shares}.",
+            "run.ranks",
+            "run.hosts",
+            "run.ranks_per_host",
         )
     yield from _one_of("data.read", data.read, ("mapped", "whole", "mpi-io"))
     if not math.isfinite(data.validation) or data.validation < 0 or (data.validation > 1 and data.validation % 1):
-        yield Problem(
-            ("data.validation",),
-            f"data.validation = {data.validation}: must be a fraction from 0 to below 1, or a whole number of samples.",
+        yield mistake(
+            "data.validation", data.validation, "must be a fraction from 0 to below 1, or a whole number of samples."
         )
     yield from image_problems(data)
     if not catalog.dataset(data.dataset).made:
         makers = [shown(name) for name, entry in catalog.entries("dataset") if entry.made]
         for key in ("shape", "classes", "samples"):
             if getattr(data, key) is not None:
-                text = f"data.{key} = {shown(getattr(data, key))}: only dataset = {' or '.join(makers)} takes it."
-                yield Problem((f"data.{key}", "data.dataset"), text)
+                yield mistake(
+                    f"data.{key}", getattr(data, key), f"only dataset = {' or '.join(makers)} takes it.", "data.dataset"
+                )
         return
     if data.shape is not None and (len(data.shape) != 3 or min(data.shape) < 1):
-        yield Problem(
-            ("data.shape",), f"data.shape = {shown(data.shape)}: must be height, width, channels, e.g. [28, 28, 1]."
-        )
+        yield mistake("data.shape", data.shape, "must be height, width, channels, e.g. [28, 28, 1].")
     yield from _least("data.classes", data.classes, 2)
     yield from _least("data.samples", data.samples, 1)
 
@@ -164,7 +166,7 @@ def _augment(augment: AugmentSettings, train: TrainSettings) -> Iterator[Problem
         value, whole = getattr(augment, key), most == 180 or key == "colour"
         if not (0 <= value < most or (whole and value == most)):
             limits = f"from 0 to {'' if whole else 'below '}{most}"
-            yield Problem((f"augment.{key}",), f"augment.{key} = {value}: must be {limits}.")
+            yield mistake(f"augment.{key}", value, f"must be {limits}.")
     if train.cached_features and augment != AugmentSettings():
         yield Problem(
             ("train.cached_features", "augment"),
@@ -174,19 +176,23 @@ def _augment(augment: AugmentSettings, train: TrainSettings) -> Iterator[Problem
 
 
 def image_problems(data: DataSettings) -> Iterator[Problem]:
-    """What is wrong with the settings that say how image files are decoded."""
+    """Mistakes in the settings for decoding images."""
     yield from _least("data.image_size", data.image_size, MIN_IMAGE_SIDE, MAX_IMAGE_SIDE)
     yield from _one_of("data.damaged", data.damaged, ("refuse", "skip"))
     if not 0 <= data.test < 1:
-        yield Problem(("data.test",), f"data.test = {data.test}: must be a fraction from 0 to below 1.")
+        yield mistake("data.test", data.test, "must be a fraction from 0 to below 1.")
     form, usual = data.dataset.partition(":")[0], DataSettings()
     arrays = form in ("npz", "idx") or (form != "images" and data.dataset.endswith(".npz"))
     if arrays or (catalog.known("dataset", data.dataset) and not catalog.dataset(data.dataset).image_folder):
         for key in ("image_size", "test", "damaged"):
             value = getattr(data, key)
             if value != getattr(usual, key):
-                text = f"data.{key} = {shown(value)}: only image folders take it, and {shown(data.dataset)} is none."
-                yield Problem((f"data.{key}", "data.dataset"), text)
+                yield mistake(
+                    f"data.{key}",
+                    value,
+                    f"only image folders take it, and {shown(data.dataset)} is none.",
+                    "data.dataset",
+                )
 
 
 def _no_dataset(name: str, path: Path) -> str:
@@ -198,18 +204,17 @@ def _no_dataset(name: str, path: Path) -> str:
 def _model(model: ModelSettings, base: Path) -> Iterator[Problem]:
     fault = model_fault(model.name, base)
     if fault:
-        yield Problem(("model.name",), f"model.name = {shown(model.name)}: {fault}")
+        yield mistake("model.name", model.name, fault)
     for key, value in model.options.items():
         items = value if isinstance(value, list) else [value]
         if not all(isinstance(item, bool | int | float | str) for item in items):
-            text = f"model.{key} = {shown(value)}: must be a number, text, true or false, or a list of those."
-            yield Problem((f"model.{key}",), text)
+            yield mistake(f"model.{key}", value, "must be a number, text, true or false, or a list of those.")
         elif not all(math.isfinite(item) for item in items if isinstance(item, float)):
-            yield Problem((f"model.{key}",), f"model.{key} = {shown(value)}: must be finite.")
+            yield mistake(f"model.{key}", value, "must be finite.")
 
 
 def model_fault(name: str, base: Path) -> str:
-    """What is wrong with the name of a model, of the catalog or one's own; empty where nothing is."""
+    """What is wrong with the name of a model; empty if it is valid."""
     path = model_path(name, base)
     if path is None:
         return ""
@@ -224,16 +229,17 @@ def model_fault(name: str, base: Path) -> str:
 def _train(train: TrainSettings) -> Iterator[Problem]:
     yield from _known("train.optimizer", "optimizer", train.optimizer)
     if not (math.isfinite(train.lr) and train.lr > 0):
-        yield Problem(("train.lr",), f"train.lr = {train.lr}: must be a finite number above 0.")
+        yield mistake("train.lr", train.lr, "must be a finite number above 0.")
     if not 0 <= train.momentum < 1:
-        yield Problem(("train.momentum",), f"train.momentum = {train.momentum}: must be from 0 to below 1.")
+        yield mistake("train.momentum", train.momentum, "must be from 0 to below 1.")
     elif train.momentum and "momentum" not in catalog.optimizer(train.optimizer).takes:
         takers = " and ".join(name for name, entry in catalog.entries("optimizer") if "momentum" in entry.takes)
-        text = f"train.momentum = {train.momentum}: only {takers} take it, not {shown(train.optimizer)}."
-        yield Problem(("train.momentum", "train.optimizer"), text)
+        yield mistake(
+            "train.momentum", train.momentum, f"only {takers} take it, not {shown(train.optimizer)}.", "train.optimizer"
+        )
     decay = train.weight_decay
     if decay is not None and not (math.isfinite(decay) and decay >= 0):
-        yield Problem(("train.weight_decay",), f"train.weight_decay = {decay}: must be finite, 0 or more.")
+        yield mistake("train.weight_decay", decay, "must be finite, 0 or more.")
     for key in ("batch_global", "batch_per_rank", "epochs", "steps"):
         yield from _least(f"train.{key}", getattr(train, key), 1)
     yield from _least("train.seed", train.seed, 0, MAX_SEED)
@@ -259,8 +265,9 @@ def _run(run: RunSettings, ranks: tuple[int, ...], *, script: bool) -> Iterator[
     yield from _least("run.threads", run.threads, 1, 4096)
     yield from _least("run.cores", run.cores, 1, 4096)
     if run.cores is not None and not run.pin:
-        text = f"run.cores = {run.cores}: a rank is kept to so many cores by pinning it, and run.pin is false."
-        yield Problem(("run.cores", "run.pin"), text)
+        yield mistake(
+            "run.cores", run.cores, "a rank is kept to so many cores by pinning it, and run.pin is false.", "run.pin"
+        )
     yield from _least("run.repeats", run.repeats, 1, 10_000)
     if not script:
         yield from _known("run.strategy", "strategy", run.strategy)
@@ -269,18 +276,19 @@ def _run(run: RunSettings, ranks: tuple[int, ...], *, script: bool) -> Iterator[
     if run.scaling is not None:
         yield from _one_of("run.scaling", run.scaling, ("strong", "weak"))
     if not (math.isfinite(run.heartbeat_s) and run.heartbeat_s > 0):
-        yield Problem(("run.heartbeat_s",), f"run.heartbeat_s = {run.heartbeat_s}: must be a finite number above 0.")
+        yield mistake("run.heartbeat_s", run.heartbeat_s, "must be a finite number above 0.")
 
 
 def _together(train: TrainSettings, run: RunSettings, ranks: tuple[int, ...], shares: int) -> Iterator[Problem]:
-    """What holds between several keys."""
+    """Mistakes in combinations of keys."""
     most, fewest = max(ranks, default=1), min(ranks, default=1)
     about = ("run.ranks", "run.hosts", "run.ranks_per_host")
     if train.batch_global is not None and 1 <= train.batch_global < shares:
-        yield Problem(
-            ("train.batch_global", *about),
-            f"train.batch_global = {train.batch_global}: is smaller than the {shares} ranks that share it. "
-            f"Give at least {shares}, or fewer ranks.",
+        yield mistake(
+            "train.batch_global",
+            train.batch_global,
+            f"is smaller than the {shares} ranks that share it. Give at least {shares}, or fewer ranks.",
+            *about,
         )
     if run.ranks and run.ranks_per_host is not None:
         text = "run.ranks and run.ranks_per_host are both given: leave one of them out."
@@ -299,9 +307,11 @@ def _together(train: TrainSettings, run: RunSettings, ranks: tuple[int, ...], sh
             f"but train.{other[run.scaling]} is given. Give train.{fixed[run.scaling]} in its place.",
         )
     if 0 <= train.seed <= MAX_SEED < train.seed + run.repeats - 1:
-        yield Problem(
-            ("train.seed", "run.repeats"),
-            f"train.seed = {train.seed}: the last of {run.repeats} repeats would have a seed above {MAX_SEED}.",
+        yield mistake(
+            "train.seed",
+            train.seed,
+            f"the last of {run.repeats} repeats would have a seed above {MAX_SEED}.",
+            "run.repeats",
         )
 
 
@@ -318,17 +328,17 @@ def _least(path: str, value: int | None, least: int, most: int | None = None) ->
     if value is None or (value >= least and (most is None or value <= most)):
         return
     limits = f"{least} or more" if most is None else f"from {least} to {most}"
-    yield Problem((path,), f"{path} = {value}: must be {limits}.")
+    yield mistake(path, value, f"must be {limits}.")
 
 
 def _known(path: str, kind: str, name: str) -> Iterator[Problem]:
     if not catalog.known(kind, name):
-        yield Problem((path,), f"{path} = {shown(name)}: {_unknown(kind, name)}")
+        yield mistake(path, name, _unknown(kind, name))
 
 
 def _one_of(path: str, value: str, allowed: tuple[str, ...]) -> Iterator[Problem]:
     if value not in allowed:
-        yield Problem((path,), f"{path} = {shown(value)}: must be {' or '.join(map(shown, allowed))}.")
+        yield mistake(path, value, f"must be {' or '.join(map(shown, allowed))}.")
 
 
 def _unknown(kind: str, name: str) -> str:

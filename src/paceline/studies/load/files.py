@@ -1,8 +1,8 @@
-"""The user's own files that a study names: a model file, arrays, a script.
+"""The user's files in a study: a model file, arrays, a script.
 
 [model]  name = "my_file.py:build"     relative to the study file
-[data]   dataset = "arrays/mine.npz"   or "npz:arrays/mine", "idx:folder", "images:folder" to say what it is
-[script] path = "train.py"             in place of both
+[data]   dataset = "arrays/mine.npz"   or with the format: "npz:arrays/mine", "idx:folder", "images:folder"
+[script] path = "train.py"             instead of both
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def model_path(name: str, base: Path) -> Path | None:
 
 
 def weights_path(model: ModelSettings, base: Path) -> Path | None:
-    """The absolute path of the user's own weights for a pretrained network; None where it has none."""
+    """The absolute path of the user's weights for a pretrained network; None if there are none."""
     weights = model.options.get("weights")
     if not catalog.model(model.name).pretrained or not isinstance(weights, str) or weights in catalog.WEIGHTS:
         return None
@@ -46,37 +46,37 @@ def _form_and_path(dataset: str) -> tuple[str, str]:
 
 def absolute(text: str, base: Path) -> Path:
     """A path of a study file, `~` included, as an absolute one."""
-    # Not resolved: a symbolic link that is pointed elsewhere later is meant to be followed.
+    # Not resolved: a symbolic link is followed when the file is read.
     return (base / expanded(text)).absolute()
 
 
 def expanded(text: str | Path) -> Path:
-    """A path with `~` replaced by the user's home; anybody else's home is left as it stands."""
+    """A path with `~` replaced by the user's home; `~name` is unchanged."""
     path = Path(text)
     return Path.home().joinpath(*path.parts[1:]) if path.parts[:1] == ("~",) else path
 
 
 def absolute_model(name: str, base: Path) -> str:
-    """A model's name with its file found from any folder."""
+    """A model's name with an absolute path."""
     path = model_path(name, base)
     _, colon, function = name.rpartition(":")
     return name if path is None else f"{path}{colon}{function if colon else ''}"
 
 
 def absolute_weights(model: ModelSettings, base: Path) -> ModelSettings:
-    """The model's settings with its file of weights found from any folder."""
+    """The model's settings with the absolute path of its weights."""
     path = weights_path(model, base)
     return model if path is None else replace(model, options={**model.options, "weights": str(path)})
 
 
 def absolute_dataset(dataset: str, base: Path) -> str:
-    """A data set's name with its files found from any folder."""
+    """A data set's name with an absolute path."""
     path = data_path(dataset, base)
     return dataset if path is None else f"{_form_and_path(dataset)[0]}{path}"
 
 
 def with_absolute_paths(study: Study, base: Path) -> Study:
-    """The study with its files found from any folder, those that it varies included."""
+    """The study with absolute paths, also in its factors."""
     return replace(
         study,
         model=replace(absolute_weights(study.model, base), name=absolute_model(study.model.name, base)),
@@ -89,7 +89,7 @@ def with_absolute_paths(study: Study, base: Path) -> Study:
 
 
 def _absolute_value(study: Study, path: str, value: Value, base: Path) -> Value:
-    """One value of a factor, found from any folder where it is a file."""
+    """One value of a factor, with an absolute path if it is a file."""
     if path == "data.dataset":
         return absolute_dataset(str(value), base)
     if path == "model.name":
@@ -101,7 +101,7 @@ def _absolute_value(study: Study, path: str, value: Value, base: Path) -> Value:
 
 
 def model_digest(path: Path | None) -> str:
-    """SHA-256 of the user's model file, or of the weights of a pretrained network; empty where neither is the user's.
+    """SHA-256 of the user's model file, or of the weights of a pretrained network; empty if neither is the user's.
 
     Assumes: what the file imports does not change between two runs of a study.
     """

@@ -1,4 +1,4 @@
-"""The sections and keys of a study file, taken from the records, and what is said about a wrong one."""
+"""The sections and keys of a study file, from the records, and the messages for wrong ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _WORDS = {
     TEXTS: "text in quotes, or a list of those",
 }
 
-# Keys that are the same for every point, and why.
+# Keys that cannot be varied, and why.
 FIXED = {
     "data.test_samples": "points are compared by a test on the same samples.",
     "train.seed": "every repeat has a seed of its own already. Give the first one, and run.repeats for more.",
@@ -57,7 +57,7 @@ class Problem:
     """One mistake in a study file."""
 
     about: tuple[str, ...]
-    """The key that is wrong, then those that were meant by it; or all that a mistake between several keys rests on."""
+    """The wrong key, then the suggested ones; or all keys of a wrong combination."""
     text: str
 
 
@@ -71,7 +71,7 @@ def _plain_type(hint: typing.Any) -> typing.Any:
 def _keys() -> dict[str, dict[str, typing.Any]]:
     texts = {key: hint for key, hint in typing.get_type_hints(Study).items() if hint is str}
     keys = {"study": texts} | {section: typing.get_type_hints(cls) for section, cls in SECTIONS.items()}
-    keys["model"].pop("options")  # whatever else stands in [model] is an option
+    keys["model"].pop("options")  # all other keys of [model] are options
     return {section: {key: _plain_type(hint) for key, hint in hints.items()} for section, hints in keys.items()}
 
 
@@ -81,7 +81,7 @@ KEYS: dict[str, dict[str, typing.Any]] = _keys()
 LAUNCH_FACTORS = tuple(
     f"launch.{key}" for key in ("interface", "mpiexec", "start", "partition", "constraint", "gpus_per_host", "spread")
 )
-"""What of `[launch]` decides how fast ranks are: the rest changes no figure."""
+"""Settings of `[launch]` that affect speed."""
 FACTORS = (
     *(
         f"{section}.{key}"
@@ -91,18 +91,18 @@ FACTORS = (
     ),
     *LAUNCH_FACTORS,
 )
-"""What a study may vary besides the ranks and the options of its model: a list stands in place of one value."""
+"""Settings that a study may vary with a list, in addition to the ranks and the options of its model."""
 COMMA_FREE = tuple(path for path in FACTORS if path not in ("data.dataset", "model.name", *LAUNCH_FACTORS))
-"""Those of which no value has a comma in it, so that a list of them needs no brackets."""
+"""Factors whose values have no commas: a list of them needs no brackets."""
 
 
 def open_section(section: str) -> bool:
-    """Whether a section takes keys that are not known here: `[model]`, whose options are the model's own."""
+    """Whether a section takes unknown keys: `[model]`, for the options of the model."""
     return section == "model"
 
 
 def unknown_section(name: str, keys: typing.Iterable[str]) -> Problem:
-    """What is said about `[trian]`, which has these keys: those of `[train]` that were meant are then not missing."""
+    """The mistake `[trian]`; the corresponding keys of `[train]` are then not reported as missing."""
     near = nearest(name, tuple(KEYS))
     if near:
         meant = tuple(f"{near}.{nearest(key, tuple(KEYS[near])) or key}" for key in keys)
@@ -111,7 +111,7 @@ def unknown_section(name: str, keys: typing.Iterable[str]) -> Problem:
 
 
 def unknown_key(section: str, key: str) -> Problem:
-    """What is said about `train.epoch`."""
+    """The mistake of an unknown key such as `train.epoch`."""
     path, known = f"{section}.{key}", KEYS[section]
     near = nearest(key, tuple(known))
     if near:
@@ -123,23 +123,28 @@ def unknown_key(section: str, key: str) -> Problem:
 
 
 def home(key: str) -> str | None:
-    """The path of a key that was given without its section, or in a wrong one; None where there is none."""
+    """The path of a key without its section, or in a wrong one; None if there is none."""
     paths = {f"{section}.{known}": known for section, keys in KEYS.items() for known in keys}
     near = nearest(key, tuple(paths.values()))
-    # A second phase has keys of the first: whoever leaves the section out means the first.
+    # [finetune] has keys of [train]: without a section, [train] is meant.
     found = [path for path, known in paths.items() if known == near and not path.startswith("finetune.")]
     return found[0] if len(found) == 1 else None
 
 
 def wrong_type(section: str, key: str, value: object) -> Problem:
-    """What is said about `train.lr = "0.1"`."""
+    """The mistake of a wrong type such as `train.lr = "0.1"`."""
     path, words = f"{section}.{key}", _WORDS[KEYS[section][key]]
     each = "each " if path in FACTORS and isinstance(value, list | tuple) else ""
     return Problem((path,), f"{path} = {shown(value)}: {each}must be {words}.")
 
 
+def mistake(path: str, value: object, text: str, *others: str) -> Problem:
+    """The mistake `path = value: text`; `others` are further settings that it depends on."""
+    return Problem((path, *others), f"{path} = {shown(value)}: {text}")
+
+
 def shown(value: object) -> str:
-    """A value as the study file has it, cut where it is long."""
+    """A value as TOML, truncated to 80 characters."""
     text = toml_value(value)
     return text if len(text) <= 80 else text[:77] + "..."
 

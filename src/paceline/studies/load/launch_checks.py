@@ -1,4 +1,4 @@
-"""What a launcher cannot do with a study, and what is wrong with `[launch]`: found before any process starts."""
+"""Checks of launchers and of `[launch]`, before any process starts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from paceline import catalog
 from paceline.records.settings import LaunchSettings, RunSettings
 from paceline.records.study import Study
 from paceline.studies.expand.expand import site_keys, variants
-from paceline.studies.load.keys import KEYS, TEXTS, Problem, shown
+from paceline.studies.load.keys import KEYS, TEXTS, Problem, mistake, shown
 from paceline.units import counted
 
 
 def problems(study: Study) -> Iterator[Problem]:
-    """Everything that is wrong with how a study's ranks are to be started, each mistake once."""
+    """All mistakes in how the ranks of a study are started."""
     each = list(variants(study))
     runs = [variant.run for variant in each]
     reads = study.vary.get("data.read", (study.data.read,))
@@ -34,7 +34,7 @@ def _settings(launch: LaunchSettings) -> Iterator[Problem]:
     for key, kind in KEYS["launch"].items():
         value = getattr(launch, key)
         texts = value if kind == TEXTS else (value,) if kind is str else ()
-        # One line of a job script or one argument of a command is made of each.
+        # Each is one line of a job script or one argument of a command.
         if not all(text.isprintable() for text in texts):
             yield _wrong(key, value, "must not have line breaks or control characters in it.")
         elif kind == TEXTS and not all(texts):
@@ -56,7 +56,7 @@ def _settings(launch: LaunchSettings) -> Iterator[Problem]:
 
 
 def _untaken_options(study: Study, runs: list[RunSettings]) -> Iterator[Problem]:
-    """An option that no strategy of the study takes was meant for another one."""
+    """Options that no strategy of the study takes."""
     strategies = tuple(dict.fromkeys(run.strategy for run in runs))
     if not all(catalog.known("strategy", strategy) for strategy in strategies):
         return
@@ -65,12 +65,13 @@ def _untaken_options(study: Study, runs: list[RunSettings]) -> Iterator[Problem]
         if value is None or any(option in catalog.strategy(strategy).options for strategy in strategies):
             continue
         takers = [name for name, entry in catalog.entries("strategy") if option in entry.options]
-        text = f"run.{option} = {shown(value)}: {_named(strategies)} does not take it; {_listed(takers)} would."
-        yield Problem((f"run.{option}", "run.strategy"), text)
+        yield mistake(
+            f"run.{option}", value, f"{_named(strategies)} does not take it; {_listed(takers)} would.", "run.strategy"
+        )
 
 
 def _untaken_sites(study: Study, runs: list[RunSettings]) -> Iterator[Problem]:
-    """A factor of `[launch]` that no launcher of the study looks at was meant for another one."""
+    """Factors of `[launch]` that no launcher of the study uses."""
     looked_at = {key for run in runs for key in site_keys(run)}
     launchers = tuple(dict.fromkeys(run.launcher for run in runs))
     for path, values in study.vary.items():
@@ -83,9 +84,9 @@ def _untaken_sites(study: Study, runs: list[RunSettings]) -> Iterator[Problem]:
 
 
 def _hosts(launch: LaunchSettings, runs: list[RunSettings], *, fits: str) -> Iterator[Problem]:
-    """What ranks on several hosts need: a launcher that can, an interface, and for some the names of the hosts.
+    """Requirements of several hosts: a launcher with that capability, an interface, for some the names of the hosts.
 
-    What the machines at hand do not hold is left out later where `fits` says so, and refused otherwise.
+    With `fits`, points that need more hosts are not a mistake: they are not run.
     """
     spread = [run for run in runs if run.hosts > 1]
     if fits:
@@ -94,7 +95,7 @@ def _hosts(launch: LaunchSettings, runs: list[RunSettings], *, fits: str) -> Ite
         if catalog.known("launcher", here):
             others = [name for name, entry in catalog.entries("launcher") if entry.several_hosts]
             text = f"all its ranks are on this machine, but run.hosts asks for more. {_can(others)}"
-            yield Problem(("run.launcher", "run.hosts"), f"run.launcher = {shown(here)}: {text}")
+            yield mistake("run.launcher", here, text, "run.hosts")
     several = [run for run in spread if _several_hosts(run)]
     if several and not launch.interface:
         text = 'say which network the hosts share, e.g. interface = "eth0". `ip -br addr` lists them.'
@@ -134,4 +135,4 @@ def _listed(names: tuple[str, ...] | list[str]) -> str:
 
 
 def _wrong(key: str, value: object, text: str) -> Problem:
-    return Problem((f"launch.{key}",), f"launch.{key} = {shown(value)}: {text}")
+    return mistake(f"launch.{key}", value, text)

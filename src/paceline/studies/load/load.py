@@ -1,8 +1,8 @@
-"""TOML -> Study: all mistakes at once, with their paths, in our words, the nearest valid name suggested.
+"""TOML -> Study: reports all mistakes at once, with their paths and the nearest valid names.
 
     shipped name or file ─▶ tables ─ overrides, site ─▶ types (pydantic) ─▶ factors ─▶ checks ─▶ Study
 
-This is the only module that uses pydantic, and none of its sentences reaches the user.
+This is the only module that uses pydantic; its messages are never shown to the user.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from paceline.studies.load.keys import (
     TEXTS,
     Problem,
     home,
+    mistake,
     open_section,
     shown,
     unknown_key,
@@ -39,22 +40,23 @@ from paceline.studies.load.overrides import Tables, parsed, replaced
 from paceline.studies.load.sites import with_site
 from paceline.studies.load.sizes import sized
 from paceline.studies.load.source import shipped_files, study_path, study_tables
+from paceline.studies.load.toml_text import settings_text
 from paceline.units import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedStudy:
-    """A valid study and where it came from."""
+    """A valid study and its source."""
 
     study: Study
     base: Path
-    """The folder that relative paths of the study start from."""
+    """The folder of relative paths."""
     source: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShippedStudy:
-    """A study that comes with Paceline."""
+    """A shipped study."""
 
     name: str
     title: str
@@ -69,10 +71,10 @@ def load_study(
     values: Mapping[str, object] = MappingProxyType({}),
     size: str | None = None,
 ) -> LoadedStudy:
-    """The study of a file or shipped name, with `section.key=value` overrides; StudyFileError where it is wrong.
+    """The study of a file or shipped name, with `section.key=value` overrides; StudyFileError if it is wrong.
 
-    `values` are overrides by path that are not text; they win. `size` is small or full, of a file that has both;
-    small, or what the file says, where None.
+    `values` are overrides by path with Python values; they have priority. `size` is small or full, if the file has
+    both; if None, the file's own size, else small.
     """
     path = study_path(source)
     command = f"paceline study {source}"
@@ -86,7 +88,7 @@ def load_script(
     *,
     values: Mapping[str, object] = MappingProxyType({}),
 ) -> LoadedStudy:
-    """The study of a script alone, named after it; RequestError where it is no script, or an override is wrong."""
+    """The study of a script, named after it; RequestError if it is not a script, or if an override is wrong."""
     tables, path = scripts.script_tables(script, arguments), Path(script)
     return _loaded(tables, overrides, values, path, name=path.name, command=f"paceline study --script {path}")
 
@@ -101,14 +103,14 @@ def _loaded(
     command: str,
     size: str | None = None,
 ) -> LoadedStudy:
-    """The study of these tables; `command` is what would check them again."""
+    """The study of these tables; `command` is shown in errors."""
     base = path.parent.absolute()
     values, wrong = parsed(overrides, given)
     at_size = sized(tables, size, values)
     tables = _with_site(replaced(at_size.tables, values))
     study, mistyped = _typed(tables, base)
     study = replace(study, given=_given(study, tables))
-    wrong += [*at_size.problems, *mistyped, *scripts.untaken(tables)]
+    wrong += [*at_size.problems, *mistyped, *scripts.unused_settings(tables)]
     wrong += _further(list(checks.problems(study, base)), wrong)
     if wrong:
         raise _mistakes(f"{name} with its overrides" if overrides or given else name, command, wrong)
@@ -117,7 +119,7 @@ def _loaded(
 
 
 def shipped_studies() -> tuple[ShippedStudy, ...]:
-    """The studies that come with Paceline, by name."""
+    """The shipped studies, by name."""
     described = [(path, study_tables(path)["study"]) for path in shipped_files()]
     return tuple(
         ShippedStudy(name=path.stem, title=table["title"], question=table["question"], path=path)
@@ -125,17 +127,26 @@ def shipped_studies() -> tuple[ShippedStudy, ...]:
     )
 
 
+def overridden(study: Study) -> dict[str, tuple[str, str]]:
+    """Path -> TOML value here and in the shipped study of this name and size, if they differ; {} for other studies."""
+    if study.script or study.name not in {path.stem for path in shipped_files()}:
+        return {}
+    here, there = settings_text(study), settings_text(load_study(study.name, size=study.size or None).study)
+    paths = dict.fromkeys((*here, *there))
+    return {path: (here.get(path, ""), there.get(path, "")) for path in paths if here.get(path) != there.get(path)}
+
+
 def _with_site(tables: Tables) -> Tables:
-    """The tables with what the profile of their site says, where they name one and leave it open."""
+    """The tables with the defaults of their site profile, if they name one."""
     launch = tables.get("launch")
     name = launch.get("site") if isinstance(launch, dict) else None
     return with_site(tables, name) if isinstance(name, str) and name else tables
 
 
 def _model_of(section: str) -> type[pydantic.BaseModel]:
-    """A section's keys and types for pydantic: strict ("2" is not 2), and nothing besides them."""
+    """A section's keys and types for pydantic: strict ("2" is not 2), without other keys."""
     config = pydantic.ConfigDict(extra="ignore" if open_section(section) else "forbid", strict=True)
-    # The defaults are never used: a key that is not given keeps the record's own.
+    # The defaults are never used: a missing key has the record's default.
     fields: dict[str, Any] = {
         key: (kind | tuple[kind, ...] if f"{section}.{key}" in FACTORS else kind, None)
         for key, kind in KEYS[section].items()
@@ -147,7 +158,7 @@ _MODELS = {section: _model_of(section) for section in KEYS}
 
 
 def _typed(tables: Tables, base: Path = Path()) -> tuple[Study, list[Problem]]:
-    """The study as far as its keys and types are right, and what is wrong with the others."""
+    """The study from the valid keys, and the mistakes of the others."""
     problems = [_misplaced(name, value) for name, value in tables.items() if not _is_section(name, value)]
     values: dict[str, dict[str, Any]] = {}
     vary: dict[str, tuple[Any, ...]] = {}
@@ -173,7 +184,7 @@ def _typed(tables: Tables, base: Path = Path()) -> tuple[Study, list[Problem]]:
 
 
 def _given(study: Study, tables: Tables) -> tuple[str, ...]:
-    """What a recipe may choose and these tables say at its default."""
+    """Settings that a recipe may choose and that these tables set to their default."""
     table, usual = tables.get("train"), TrainSettings()
     named = {f"train.{key}" for key in table} if isinstance(table, dict) else set()
     return tuple(
@@ -192,7 +203,7 @@ def _is_section(name: str, value: object) -> bool:
 
 
 def _misplaced(name: str, value: object) -> Problem:
-    """What is said about something at the top of the file that is not one of the sections."""
+    """The mistake of a top-level name that is not a section."""
     if isinstance(value, dict):
         return unknown_section(name, value)
     if name in KEYS:
@@ -204,7 +215,7 @@ def _misplaced(name: str, value: object) -> Problem:
 
 
 def _section_values(section: str, table: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
-    """The values of a section that are right, ready for its record, and what is wrong with the others."""
+    """The valid values of a section for its record, and the mistakes of the others."""
     table = {key: _as_tuple(section, key, value) for key, value in table.items()}
     problems = {key: _too_large(section, key, value) for key, value in table.items() if not _fits(value)}
     lists = {key: value for key, value in table.items() if isinstance(value, list)}
@@ -226,7 +237,7 @@ def _section_values(section: str, table: dict[str, Any]) -> tuple[dict[str, Any]
 
 
 def _as_tuple(section: str, key: str, value: object) -> object:
-    """A list of a study file as records hold it; where a list is asked for, a single value is a list of one."""
+    """A list as a tuple; a single value of a list setting as a tuple of one."""
     kind = KEYS[section].get(key)
     if isinstance(value, list) and (kind in (NUMBERS, TEXTS) or f"{section}.{key}" in FACTORS):
         return tuple(value)
@@ -235,7 +246,7 @@ def _as_tuple(section: str, key: str, value: object) -> object:
 
 
 def _factors(section: str, values: dict[str, Any]) -> tuple[dict[str, tuple[Any, ...]], list[Problem]]:
-    """The values of every key that has several, of which `values` keeps the first; and what is wrong with them."""
+    """The factors of a section, of which `values` gets the first values; and their mistakes."""
     several = {key: value for key, value in values.items() if f"{section}.{key}" in FACTORS and type(value) is tuple}
     problems = []
     for key, items in several.items():
@@ -246,23 +257,23 @@ def _factors(section: str, values: dict[str, Any]) -> tuple[dict[str, tuple[Any,
             continue
         values[key] = items[0]
         if len(set(items)) < len(items):
-            problems.append(Problem((path,), f"{path} = {shown(items)}: each value may stand there once."))
+            problems.append(mistake(path, items, "each value may stand there once."))
     return {f"{section}.{key}": items for key, items in several.items() if len(items) > 1}, problems
 
 
 def _option_factors(
     values: dict[str, Any], vary: dict[str, tuple[Any, ...]], base: Path
 ) -> tuple[dict[str, tuple[Any, ...]], list[Problem]]:
-    """The same for the options of a model, whose types are its own business."""
+    """The factors among the options of a model, of which `values` gets the first values; and their mistakes."""
     names = vary.get("model.name", (values.get("name", ModelSettings().name),))
-    options, several, problems = model_factors.divided(values["options"], names, base)
+    options, several, problems = model_factors.split_factors(values["options"], names, base)
     values["options"] = options
     return {f"model.{key}": items for key, items in several.items()}, problems
 
 
 def _not_varied(section: str, key: str, value: object) -> Problem:
     path = f"{section}.{key}"
-    return Problem((path,), f"{path} = {shown(value)}: cannot be varied, because {FIXED[path]}")
+    return mistake(path, value, f"cannot be varied, because {FIXED[path]}")
 
 
 def _fits(value: object) -> bool:
@@ -275,16 +286,16 @@ def _too_large(section: str, key: str, value: object) -> Problem:
 
 
 def _further(found: Sequence[Problem], known: Sequence[Problem]) -> list[Problem]:
-    """Those of the problems found that do not merely follow from a key that is wrong itself."""
+    """The problems that do not follow from a known one."""
     wrong = {problem.about[0] for problem in known}
     single = [problem for problem in found if len(problem.about) == 1 and problem.about[0] not in wrong]
-    # What a misspelt key was meant to be is not missing, though it is not there.
+    # The correct spelling of a misspelt key is not reported as missing.
     broken = {key for problem in (*known, *single) for key in problem.about}
     return single + [problem for problem in found if len(problem.about) > 1 and not broken.intersection(problem.about)]
 
 
 def _with_scaling(study: Study) -> Study:
-    """The study with its scaling said, where the batch has decided it; a script's batch is not known."""
+    """The study with its scaling, which follows from the batch; a script has none."""
     if study.run.scaling is not None or study.script is not None:
         return study
     scaling = "strong" if study.train.batch_global is not None else "weak"

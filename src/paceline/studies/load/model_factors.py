@@ -1,13 +1,13 @@
-"""Which lists in `[model]` are several values to vary, and which are one value that is a list.
+"""Decides which lists in `[model]` are factors, and which are one value that is a list.
 
     neurons = [32, 128]      of mlp: two values, because it takes a number
     head = [20]              of a pretrained network: one value, because it takes a list
-    sizes = [64, 32]         of a function of the user's own: what the function says of its parameter
+    sizes = [64, 32]         of a user's function: from its parameter's default or annotation
 
     def build(shape, classes, *, width=64, sizes=(64, 32), depth: int, layers: list[int]):
                                  varied    one value       varied      one value
 
-The file is read and not run. A parameter of which nothing is said is unclear, and refused.
+The file is parsed, not executed. A parameter without default and annotation is unclear, and refused.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Any
 
 from paceline import catalog
 from paceline.studies.load.files import model_path
-from paceline.studies.load.keys import Problem, shown
+from paceline.studies.load.keys import Problem, mistake, shown
 
 ONE, SEVERAL, UNCLEAR = "one", "several", "unclear"
 _LISTS = ("list", "tuple", "Sequence", "Iterable", "Collection")
 _SINGLE = ("int", "float", "str", "bool")
 
 
-def divided(
+def split_factors(
     options: dict[str, Any], names: Sequence[str], base: Path
 ) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]], list[Problem]]:
-    """The options with the first of several values each, all values of these, and what is wrong or unclear."""
+    """The options with the first value of each factor, the factors, and the mistakes."""
     values, several, problems = dict(options), {}, []
     for key, items in options.items():
         if not isinstance(items, list) or meaning(key, names, base) == ONE:
@@ -43,7 +43,7 @@ def divided(
             text = f"{path} = {shown(items)}: each must be a number, text, true or false."
             problems.append(Problem((path,), text))
         elif len({(type(item), item) for item in items}) < len(items):
-            problems.append(Problem((path,), f"{path} = {shown(items)}: each value may stand there once."))
+            problems.append(mistake(path, items, "each value may stand there once."))
         else:
             values[key], several[key] = items[0], tuple(items)
             continue
@@ -52,12 +52,12 @@ def divided(
 
 
 def meaning(key: str, names: Sequence[str], base: Path) -> str:
-    """What a list means for an option of these models: one value, several, or unclear; one where none knows it."""
+    """The meaning of a list for an option of these models: one value, several, or unclear; one if unknown."""
     found = {each for name in names if (each := _of_model(key, name, base)) is not None}
     return found.pop() if len(found) == 1 else UNCLEAR if found else ONE
 
 
-def untaken(options: Sequence[str], names: Sequence[str]) -> Iterator[str]:
+def unknown_options(options: Sequence[str], names: Sequence[str]) -> Iterator[str]:
     """Options that none of several models of the catalog takes."""
     taken = [catalog.model(name).options for name in names]
     for key in options:
@@ -74,14 +74,14 @@ def _of_model(key: str, name: str, base: Path) -> str | None:
 
 
 def _of_function(key: str, function: str, path: Path) -> str | None:
-    """What the user's function says of a parameter; None where there is none such, which is said elsewhere."""
+    """The meaning of a list for a parameter of the user's function; None if there is no such parameter."""
     try:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError):
         return None
     found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
     if not found:
-        return UNCLEAR  # imported, or made by another function: it may take anything
+        return UNCLEAR  # imported or generated: it may take anything
     arguments = found[-1].args
     plain = [*arguments.posonlyargs, *arguments.args]
     defaults = dict(zip([each.arg for each in plain[::-1]], arguments.defaults[::-1], strict=False))
@@ -103,7 +103,7 @@ def _of_default(default: ast.expr | None) -> str | None:
 
 
 def _of_annotation(annotation: ast.expr | None) -> str | None:
-    """By the names in it: `Sequence[int]` and `list[int] | None` are lists, `int | None` is not."""
+    """From the names in it: `Sequence[int]` and `list[int] | None` are lists, `int | None` is not."""
     if annotation is None:
         return None
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
@@ -119,4 +119,4 @@ def _of_annotation(annotation: ast.expr | None) -> str | None:
 def _unclear(path: str, items: list[Any], names: Sequence[str]) -> Problem:
     key = path.split(".", 1)[1]
     text = f"is it one value, or {len(items)} to vary? {shown(names[0])} does not say: give its parameter a default"
-    return Problem((path,), f"{path} = {shown(items)}: {text}, {key}=(1, 2) for a list, {key}=1 to have it varied.")
+    return mistake(path, items, f"{text}, {key}=(1, 2) for a list, {key}=1 to have it varied.")

@@ -1,4 +1,4 @@
-"""What is wrong with the options of a pretrained network in `[model]`: found before torch is imported."""
+"""Checks of the options of a pretrained network in `[model]`, without importing torch."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from paceline import catalog
 from paceline.records.study import Study
 from paceline.studies.load.files import weights_path
-from paceline.studies.load.keys import Problem, shown
+from paceline.studies.load.keys import Problem, mistake
 
 MAX_IMAGE_SIZE = 2048
 
 
 def problems(study: Study, base: Path) -> Iterator[Problem]:
-    """Options of a pretrained network that cannot be, and settings that do not go with it; nothing for other models."""
+    """Mistakes in the settings of a pretrained network; none for other models."""
     model, options = study.model, study.model.options
     entry = catalog.model(model.name)
     if not entry.pretrained:
@@ -35,10 +35,11 @@ def problems(study: Study, base: Path) -> Iterator[Problem]:
     if size is not None and not _whole(size, 1, MAX_IMAGE_SIZE):
         yield _wrong("image_size", size, f"must be a number of pixels from 1 to {MAX_IMAGE_SIZE}.")
     if study.train.precision not in entry.precisions:
-        yield Problem(
-            ("train.precision", "model.name"),
-            f"train.precision = {shown(study.train.precision)}: "
+        yield mistake(
+            "train.precision",
+            study.train.precision,
             f"the model {model.name} computes in {' or '.join(entry.precisions)} alone.",
+            "model.name",
         )
 
 
@@ -57,11 +58,11 @@ def _weights(study: Study, base: Path) -> Iterator[Problem]:
 
 
 def _wrong(key: str, value: object, text: str) -> Problem:
-    return Problem((f"model.{key}",), f"model.{key} = {shown(value)}: {text}")
+    return mistake(f"model.{key}", value, text)
 
 
 def _whole(value: object, least: int, most: int | None = None) -> bool:
-    """Whether a value is a whole number within its limits; true and false are none."""
+    """Whether a value is an integer within its limits, and not a bool."""
     if isinstance(value, bool) or not isinstance(value, int):
         return False
     return value >= least and (most is None or value <= most)

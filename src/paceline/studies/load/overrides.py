@@ -1,9 +1,9 @@
-"""`--set train.lr=0.01`: values that take the place of a study file's.
+"""`--set train.lr=0.01`: values that override a study file.
 
-The value is read as TOML; where that fails, or where the key takes text, it is taken as it stands,
-so that `run.strategy=flat` needs no quotes. A list may be given without brackets wherever no value
-can have a comma in it: `run.ranks=1,2`, `run.strategy=ddp,flat`. Values that options and Python give
-are values already.
+The value is parsed as TOML. If that fails, or if the key takes text, the value is the text itself:
+`run.strategy=flat` needs no quotes. A list needs no brackets if its values cannot
+have commas: `run.ranks=1,2`, `run.strategy=ddp,flat`. Values from options and from Python
+are not parsed.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from paceline.studies.load.keys import (
 
 Tables = dict[str, Any]
 
-# Of each pair a study has one; overriding one of them means it, and not both.
+# A study has one of each pair; overriding one removes the other.
 _RIVALS = (
     ("train.batch_global", "train.batch_per_rank"),
     ("train.epochs", "train.steps"),
     ("run.ranks", "run.ranks_per_host"),
 )
-# Lists of text whose items never have a comma in them: an option of a scheduler may.
+# Lists of text whose items never have commas, unlike options of a scheduler.
 _PLAIN_LISTS = ("launch.machines", "launch.modules")
 
 
 def replaced(tables: Tables, values: Mapping[str, object]) -> Tables:
-    """The tables with other values for some keys, each in place of its rival, too."""
+    """The tables with other values for some keys; rivals of these keys are removed."""
     result = {name: dict(table) if isinstance(table, dict) else table for name, table in tables.items()}
     for path, value in values.items():
         section, key = path.split(".", 1)
         table = result.setdefault(section, {})
-        if isinstance(table, dict):  # what else stands there is reported as it is
+        if isinstance(table, dict):  # anything else is reported later
             table[key] = value
             for rival in rivals(path):
                 if rival not in values:
@@ -57,14 +57,14 @@ def replaced(tables: Tables, values: Mapping[str, object]) -> Tables:
 
 
 def rivals(path: str) -> list[str]:
-    """The keys in place of which this one may stand."""
+    """The keys that this one excludes."""
     return [other for pair in _RIVALS if path in pair for other in pair if other != path]
 
 
 def parsed(overrides: Sequence[str], given: Mapping[str, object]) -> tuple[dict[str, object], list[Problem]]:
-    """path -> value of every override that names a key, and a problem for every other.
+    """path -> value of every valid override, and a problem for every other.
 
-    `overrides` are texts such as `train.lr=0.01`; `given` are values, which win over them.
+    `overrides` are texts such as `train.lr=0.01`; `given` are Python values, which have priority.
     """
     values: dict[str, object] = {}
     problems: list[Problem] = []
@@ -92,7 +92,7 @@ def _plain(value: object) -> object:
 
 
 def _wrong_path(path: str, text: str) -> Problem | None:
-    """What is wrong with the path of an override; None where it names a setting."""
+    """The mistake in the path of an override; None if it is valid."""
     section, dot, key = path.partition(".")
     if dot:
         return misnamed(section, key)
@@ -102,7 +102,7 @@ def _wrong_path(path: str, text: str) -> Problem | None:
 
 
 def misnamed(section: str, key: str) -> Problem | None:
-    """What is wrong with the name of a setting; None where there is one of that name."""
+    """The mistake in the name of a setting; None if it exists."""
     if section not in KEYS:
         return unknown_section(section, [key])
     return None if key in KEYS[section] or open_section(section) else unknown_key(section, key)
@@ -120,7 +120,7 @@ def _value(path: str, text: str) -> object:
 
 
 def _located(path: str, value: object) -> object:
-    """A value, or a list of them, in which files are named from where the command is given."""
+    """A value, or a list of values, with paths relative to the current directory."""
     if isinstance(value, list):
         return [_located(path, item) for item in value]
     section, key = path.split(".", 1)
@@ -128,7 +128,7 @@ def _located(path: str, value: object) -> object:
 
 
 def _is_list(path: str, text: str) -> bool:
-    """Whether commas part values here: of names and of a model's options only where each is known to be one."""
+    """Whether commas separate values; for names and options of a model only if each value is known."""
     if path in COMMA_FREE or path in FIXED or path in _PLAIN_LISTS:
         return True
     items, (section, key) = [item.strip() for item in text.split(",")], path.split(".", 1)
@@ -138,14 +138,14 @@ def _is_list(path: str, text: str) -> bool:
 
 
 def _single(kind: object, text: str) -> object:
-    """One value; where text is asked for, what only looks like something else is text as it stands."""
+    """One value; for a text setting, what TOML reads as a number is text."""
     value = toml_or_text(text)
     as_it_stands = kind in (str, TEXTS) and not isinstance(value, str | list)
     return text if as_it_stands else value
 
 
 def toml_or_text(text: str) -> object:
-    """A value as TOML reads it: 3 is a number, "3" is not; what TOML cannot read is text."""
+    """A value parsed as TOML: 3 is a number, "3" is text; anything invalid is text."""
     try:
         table = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
@@ -154,7 +154,7 @@ def toml_or_text(text: str) -> object:
 
 
 def _from_here(section: str, key: str, value: str) -> str:
-    """A file that is named on the command line lies where the command is given, not beside the study file."""
+    """A path on the command line is relative to the current directory, not to the study file."""
     if (section, key) == ("data", "dataset"):
         path, whole = data_path(value, Path.cwd()), absolute_dataset(value, Path.cwd())
     elif (section, key) == ("model", "name"):

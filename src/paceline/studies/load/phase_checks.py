@@ -1,6 +1,6 @@
-"""What cannot be right about a second phase, cached features and synchronised batch-norm.
+"""Checks of the second phase, cached features and synchronised batch-norm.
 
-Whether a model can be frozen, and has batch-norm at all, is asked of the model itself, before the first run: see
+Whether a model can be frozen and has batch-norm is checked with the model before the first run: see
 `training/phases.py`.
 """
 
@@ -14,7 +14,7 @@ from paceline import catalog
 from paceline.records.settings import FinetuneSettings
 from paceline.records.study import Study
 from paceline.studies.expand.recipe import SCHEDULES
-from paceline.studies.load.keys import Problem, shown
+from paceline.studies.load.keys import Problem, mistake, shown
 from paceline.studies.load.recipe_checks import optimizer_problems
 
 _CHOICES = {
@@ -24,7 +24,7 @@ _CHOICES = {
 
 
 def problems(study: Study) -> Iterator[Problem]:
-    """Everything that is wrong with one combination of a study's factors."""
+    """All mistakes in one combination of a study's factors."""
     yield from _values(study.finetune)
     yield from optimizer_problems("finetune", study.finetune, study.finetune.optimizer or study.train.optimizer)
     if study.finetune.schedule == "step" and study.train.step_epochs is None:
@@ -36,10 +36,12 @@ def problems(study: Study) -> Iterator[Problem]:
         yield Problem(("model.freeze", key), text)
     strategy, entry = study.run.strategy, catalog.strategy(study.run.strategy)
     if study.finetune.epochs > 0 and entry.has_servers:
-        yield Problem(
-            ("finetune.epochs", "run.strategy"),
-            f"finetune.epochs = {study.finetune.epochs}: under {strategy} servers hold what the first phase trains, "
+        yield mistake(
+            "finetune.epochs",
+            study.finetune.epochs,
+            f"under {strategy} servers hold what the first phase trains, "
             "and the second trains more. Use another strategy.",
+            "run.strategy",
         )
     if study.train.sync_batchnorm and (entry.has_servers or entry.own_weights):
         why = "ranks send nothing to one another" if entry.has_servers else "ranks have weights of their own"
@@ -57,7 +59,7 @@ def problems(study: Study) -> Iterator[Problem]:
 
 
 def unused(study: Study) -> Iterator[Problem]:
-    """What says how to fine-tune where nothing is fine-tuned."""
+    """Settings of [finetune] without a second phase."""
     if study.finetune.epochs or "finetune.epochs" in study.vary:
         return
     usual = asdict(FinetuneSettings())
@@ -70,13 +72,11 @@ def unused(study: Study) -> Iterator[Problem]:
 
 def _values(finetune: FinetuneSettings) -> Iterator[Problem]:
     if finetune.epochs < 0:
-        yield Problem(("finetune.epochs",), f"finetune.epochs = {finetune.epochs}: must be 0 or more.")
+        yield mistake("finetune.epochs", finetune.epochs, "must be 0 or more.")
     if not (math.isfinite(finetune.lr) and finetune.lr > 0):
-        yield Problem(("finetune.lr",), f"finetune.lr = {finetune.lr}: must be a finite number above 0.")
+        yield mistake("finetune.lr", finetune.lr, "must be a finite number above 0.")
     if finetune.optimizer and not catalog.known("optimizer", finetune.optimizer):
-        text = f"finetune.optimizer = {shown(finetune.optimizer)}: {catalog.unknown('optimizer', finetune.optimizer)}"
-        yield Problem(("finetune.optimizer",), text)
+        yield mistake("finetune.optimizer", finetune.optimizer, catalog.unknown("optimizer", finetune.optimizer))
     for key, allowed in _CHOICES.items():
         if getattr(finetune, key) not in allowed:
-            text = f"finetune.{key} = {shown(getattr(finetune, key))}: must be {' or '.join(map(shown, allowed))}."
-            yield Problem((f"finetune.{key}",), text)
+            yield mistake(f"finetune.{key}", getattr(finetune, key), f"must be {' or '.join(map(shown, allowed))}.")

@@ -1,7 +1,7 @@
-"""What cannot be right in the settings that decide how a run learns: rates, schedules, optimizers, averages.
+"""Checks of the settings for learning: rates, schedules, optimizers, averages, gradient noise, target.
 
-A setting that would do nothing is refused, too: whoever gave it expects that it does something. Where what it belongs
-to is varied, it does at some points.
+A setting without effect is refused, too, unless the setting that it depends on
+is varied.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from paceline import catalog
 from paceline.records.settings import FinetuneSettings, TrainSettings
 from paceline.records.study import Study
 from paceline.studies.expand.recipe import RECIPES, RULES, SCHEDULES
-from paceline.studies.load.keys import Problem, shown
+from paceline.studies.load.keys import Problem, mistake, shown
 
 _CHOICES = {
     "recipe": RECIPES,
@@ -26,7 +26,7 @@ _USUAL = TrainSettings()
 
 
 def problems(study: Study, ranks: tuple[int, ...], vary: Mapping[str, Collection[object]]) -> Iterator[Problem]:
-    """Everything that is wrong with one combination of a study's factors, which are those of `vary`."""
+    """All mistakes in one combination of a study's factors, which are those of `vary`."""
     train = study.train
     for key, allowed in _CHOICES.items():
         if getattr(train, key) not in allowed:
@@ -49,7 +49,7 @@ def problems(study: Study, ranks: tuple[int, ...], vary: Mapping[str, Collection
 
 
 def varied_problems(train: TrainSettings, vary: Iterable[str]) -> Iterator[Problem]:
-    """What is wrong with the factors of a study as a whole."""
+    """Mistakes in the factors of a study."""
     if train.epochs_rule == "divide-by-ranks" and "train.epochs" in vary:
         text = "the number of epochs follows from the ranks, so it cannot be varied. Give one train.epochs."
         yield _problem(train, "epochs_rule", text, "epochs")
@@ -72,7 +72,7 @@ def _numbers(train: TrainSettings) -> Iterator[Problem]:
 
 
 def _unruled(train: TrainSettings) -> Iterator[Problem]:
-    """What does nothing where no point has a rule for its rate."""
+    """What does nothing if no point has a rule for its rate."""
     rule = 'Give train.lr_rule = "linear" or "sqrt".'
     if train.lr_batch is not None:
         yield _problem(train, "lr_batch", f"says what train.lr is for, and no rule asks for it. {rule}", "lr_rule")
@@ -82,14 +82,14 @@ def _unruled(train: TrainSettings) -> Iterator[Problem]:
 
 
 def _unstepped(train: TrainSettings) -> Iterator[Problem]:
-    """What does nothing where no phase of any point has the schedule for it."""
+    """What does nothing if no phase of any point has the schedule for it."""
     for key in ("step_epochs", "step_factor"):
         if getattr(train, key) != getattr(_USUAL, key):
             yield _problem(train, key, 'only schedule = "step" takes it.', "schedule")
 
 
 def _rate(train: TrainSettings, epochs: int | None) -> Iterator[Problem]:
-    """What holds between a rule, its warm-up and the schedule."""
+    """Mistakes in combinations of rule, warm-up and schedule."""
     if train.warmup_epochs > 0 and train.lr_rule == "adascale":
         text = (
             'train.lr_rule = "adascale" raises the rate by what it measures, without a warm-up. Leave one of them out.'
@@ -106,14 +106,14 @@ def _rate(train: TrainSettings, epochs: int | None) -> Iterator[Problem]:
 
 
 def optimizer_problems(section: str, settings: TrainSettings | FinetuneSettings, optimizer: str) -> Iterator[Problem]:
-    """What is wrong with the numbers of a section that only some optimizers take, for the one that it has."""
+    """Mistakes in the settings of a section that only some optimizers take."""
     for key in ("epsilon", "rho"):
         path, value = f"{section}.{key}", getattr(settings, key)
         if value is None:
             continue
         if not 0 < value < (1 if key == "rho" else math.inf):
             limits = "above 0 and below 1" if key == "rho" else "a finite number above 0"
-            yield Problem((path,), f"{path} = {shown(value)}: must be {limits}.")
+            yield mistake(path, value, f"must be {limits}.")
         if key not in catalog.optimizer(optimizer).takes:
             takers = [name for name, entry in catalog.entries("optimizer") if key in entry.takes]
             only = f"{', '.join(takers)} {'take' if len(takers) > 1 else 'takes'} it"
@@ -122,7 +122,7 @@ def optimizer_problems(section: str, settings: TrainSettings | FinetuneSettings,
 
 
 def _servers(train: TrainSettings, strategy: str) -> Iterator[Problem]:
-    """What a strategy cannot do, by what it has where."""
+    """Settings that a strategy cannot support."""
     entry = catalog.strategy(strategy)
     if entry.has_servers:
         if catalog.optimizer(train.optimizer).by_layer:
@@ -158,3 +158,76 @@ def _problem(train: TrainSettings, key: str, text: str, *others: str) -> Problem
     about = (key, *others)
     paths = tuple(path if "." in path else f"train.{path}" for path in about)
     return Problem(paths, f"train.{key} = {shown(getattr(train, key))}: {text}")
+
+
+def noise_problems(study: Study, ranks: tuple[int, ...]) -> Iterator[Problem]:
+    """Mistakes in measuring gradient noise, for itself or for AdaScale, in one combination of a study's factors."""
+    train, most = study.train, max(ranks, default=1)
+    every = f"train.noise_every = {train.noise_every}"
+    if train.noise_every < 0:
+        yield Problem(("train.noise_every",), f"{every}: must be 0 or more.")
+    if train.noise_every > 0:
+        yield from _visible(study, "train.noise_every", every, most)
+        if most * train.accumulate == 1:
+            yield Problem(
+                ("train.noise_every", "run.ranks", "train.accumulate"),
+                f"{every}: noise is what parts of a step differ by, and one rank computes a step as a whole. "
+                "Give 2 ranks or more, or train.accumulate = 2 or more.",
+            )
+    if train.lr_rule == "adascale":
+        yield from _visible(study, "train.lr_rule", 'train.lr_rule = "adascale"', most)
+        yield from _adascale(study, ranks)
+
+
+def _visible(study: Study, key: str, given: str, most: int) -> Iterator[Problem]:
+    """Mistakes if a rank does not have both its own gradient and the mean gradient."""
+    strategy = study.run.strategy
+    if most > 1 and catalog.known("strategy", strategy) and not catalog.strategy(strategy).shows_noise:
+        showing = [name for name, entry in catalog.entries("strategy") if entry.shows_noise]
+        yield Problem(
+            (key, "run.strategy"),
+            f"{given}: under {strategy} no rank has the mean gradient as it is, so that its noise cannot be measured. "
+            f"Use one of {', '.join(showing)}.",
+        )
+    if study.train.sync_batchnorm:
+        text = f"{given}: with train.sync_batchnorm the gradient of one rank hangs on the samples of all others"
+        yield Problem((key, "train.sync_batchnorm"), f"{text}, which is no longer noise. Leave one of them out.")
+
+
+def _adascale(study: Study, ranks: tuple[int, ...]) -> Iterator[Problem]:
+    train, given = study.train, 'train.lr_rule = "adascale"'
+    for key, optimizer in (("train.optimizer", train.optimizer), ("finetune.optimizer", study.finetune.optimizer)):
+        other = bool(optimizer) and not catalog.optimizer(optimizer).plain_sgd
+        if other and (key == "train.optimizer" or study.finetune.epochs > 0):
+            text = f'{given}: is a rule for SGD, not for {shown(optimizer)}. Give {key} = "sgd", or another rule.'
+            yield Problem(("train.lr_rule", key), text)
+    if train.batch_global is not None and train.lr_batch is None:
+        yield Problem(
+            ("train.lr_rule", "train.lr_batch"),
+            f"{given}: does nothing as long as the batch is the one that train.lr is meant for. Give train.lr_batch.",
+        )
+    batches = {count: train.batch_global or (train.batch_per_rank or 0) * count for count in ranks}
+    alone = batches.get(1)
+    if alone is not None and train.lr_batch not in (None, alone) and train.accumulate == 1:
+        yield Problem(
+            ("train.lr_rule", "train.lr_batch", "train.accumulate", "run.ranks"),
+            f"{given}: one rank that computes its {alone} samples as a whole cannot see how much they differ. "
+            f"Give train.accumulate = 2 or more, or train.lr_batch = {alone}.",
+        )
+
+
+def target_problems(study: Study) -> Iterator[Problem]:
+    """A target that is not an accuracy, or one without a validation set."""
+    target, dataset = study.train.target_accuracy, study.data.dataset
+    if target is None:
+        return
+    if not 0 < target < 1:
+        yield mistake("train.target_accuracy", target, "must be a fraction above 0 and below 1, e.g. 0.98.")
+    elif study.data.validation == 0 and (_as_arrays(dataset) or dataset.endswith(".npz")):
+        text = "it is looked for in the validation accuracy of every epoch, and nothing is held out for validation."
+        yield mistake("train.target_accuracy", target, f"{text} Add data.validation = 0.1.", "data.validation")
+
+
+def _as_arrays(dataset: str) -> bool:
+    """Whether a data set of the catalog has no validation set: arrays have none, image folders may."""
+    return catalog.known("dataset", dataset) and not catalog.dataset(dataset).image_folder

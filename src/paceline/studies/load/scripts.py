@@ -1,9 +1,9 @@
-"""A script of the user's own in a study: its file, and what else a study of it may say.
+"""A user's script in a study: its file, and the settings that a study of it may have.
 
     [script] path, arguments ──▶ Point.script, script_digest ──▶ N × rank: the script as `__main__`
 
-A script brings its own data, model, training and way of dividing the work. What is left to a study is how many ranks
-run it, where, with how many threads, and how often.
+A script has its own data, model, training and parallelism. Its study sets the number of ranks, hosts,
+threads and repeats.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from paceline.errors import RequestError
 from paceline.records.run import RankReport, ScriptFigures
 from paceline.records.settings import ScriptSettings
 from paceline.studies.load.files import absolute
-from paceline.studies.load.keys import Problem, shown
+from paceline.studies.load.keys import Problem, mistake
 
 _Value = TypeVar("_Value", int, float)
 STRATEGY = "script"
-"""In place of a strategy's name."""
+"""Instead of a strategy's name."""
 DEFAULTS: dict[str, Any] = {
     "strategy": STRATEGY,
-    # Workers that load a script's data would share the cores of their rank: torchrun pins nothing either.
+    # Data-loading workers would share the cores of their rank. torchrun does not pin either.
     "pin": False,
-    # Nothing is known of what a script does between its steps. torch itself gives a peer half an hour.
+    # Steps of a script may take long. The default timeout of torch.distributed is half an hour.
     "heartbeat_s": 1800.0,
 }
-"""What of `[run]` is otherwise where there is a script and the study leaves it open."""
+"""Defaults of `[run]` for a script."""
 _BROUGHT = {
     "data": "data",
     "augment": "images",
@@ -46,7 +46,7 @@ _LONG = 80
 
 
 def script_tables(script: str | Path, arguments: Sequence[str]) -> dict[str, Any]:
-    """A study file's tables for a script that is named on a command line; RequestError where there is none such."""
+    """The tables of a study file for a script on the command line; RequestError if it cannot be run."""
     path = absolute(str(script), Path.cwd())
     fault = script_fault(path)
     if fault:
@@ -64,12 +64,12 @@ def script_tables(script: str | Path, arguments: Sequence[str]) -> dict[str, Any
 
 
 def _folder_name(path: Path) -> str:
-    """A name for a folder, from that of a file: `train` of `train.py`."""
+    """The name of the study folder: `train` for `train.py`."""
     return re.sub(r"[^\w+-]+", "-", path.stem)[:100].strip("+-") or "script"
 
 
 def script_fault(path: Path) -> str:
-    """What is wrong with a script, as the end of a sentence that begins with its name; empty where nothing is."""
+    """What is wrong with a script, to follow its name in a sentence; empty if it is valid."""
     if path.is_dir():
         return "is a folder."
     try:
@@ -83,7 +83,7 @@ def script_fault(path: Path) -> str:
     except SyntaxError as error:
         where = f", line {error.lineno}" if error.lineno else ""
         return f"is not a Python script{where}: {error.msg}."
-    except ValueError as error:  # bytes that are no text: a UnicodeDecodeError is one
+    except ValueError as error:  # not text: a UnicodeDecodeError is a ValueError
         return f"is not a Python script: {error}."
     return ""
 
@@ -99,8 +99,8 @@ def script_digest(path: Path) -> str:
         raise RequestError(f"The script {path} cannot be read: {error.strerror}.") from error
 
 
-def untaken(tables: Mapping[str, Any]) -> Iterator[Problem]:
-    """What stands in the tables of a study with a script and would mean nothing there."""
+def unused_settings(tables: Mapping[str, Any]) -> Iterator[Problem]:
+    """Settings that have no meaning in a study of a script."""
     if not isinstance(tables.get("script"), Mapping):
         return
     for section, words in _BROUGHT.items():
@@ -111,26 +111,24 @@ def untaken(tables: Mapping[str, Any]) -> Iterator[Problem]:
     if not isinstance(run, Mapping):
         return
     if run.get("strategy", STRATEGY) != STRATEGY:
-        text = f"run.strategy = {shown(run['strategy'])}: the script itself divides its work over ranks. Leave it out."
-        yield Problem(("run.strategy",), text)
+        yield mistake("run.strategy", run["strategy"], "the script itself divides its work over ranks. Leave it out.")
     for option in _OPTIONS:
         if option in run:
-            text = f"run.{option} = {shown(run[option])}: belongs to a strategy of Paceline's own, not to a script."
-            yield Problem((f"run.{option}",), text)
+            yield mistake(f"run.{option}", run[option], "belongs to a strategy of Paceline's own, not to a script.")
 
 
 def problems(script: ScriptSettings, base: Path) -> Iterator[Problem]:
-    """What is wrong with `[script]` itself."""
+    """Mistakes in `[script]`."""
     if not script.path:
         yield Problem(("script.path",), 'script.path is missing: name a Python file, e.g. path = "train.py".')
     elif fault := script_fault(absolute(script.path, base)):
-        yield Problem(("script.path",), f"script.path = {shown(script.path)}: {fault}")
+        yield mistake("script.path", script.path, fault)
     if any("\0" in argument for argument in script.arguments):
         yield Problem(("script.arguments",), "script.arguments: no argument of a program can have a zero byte in it.")
 
 
 def script_figures(ranks: Sequence[RankReport]) -> ScriptFigures:
-    """What the ranks of a script report of their run, together: the time is that of the slowest."""
+    """Figures of a script over all ranks; the time is that of the slowest."""
     steps = [report.steps for report in ranks]
     samples, times_s = [report.script.samples for report in ranks], [report.script.timed_s for report in ranks]
     notes = list(dict.fromkeys(note for report in ranks for note in report.script.notes))
@@ -145,6 +143,6 @@ def script_figures(ranks: Sequence[RankReport]) -> ScriptFigures:
 
 
 def _all(values: Sequence[_Value | None], together: Callable[[list[_Value]], _Value]) -> _Value | None:
-    """One value of all ranks; None where it is not known of some rank."""
+    """One value of all ranks; None if unknown of some rank."""
     known = [value for value in values if value is not None]
     return together(known) if len(known) == len(values) else None

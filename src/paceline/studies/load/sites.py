@@ -1,10 +1,10 @@
-"""Site profiles: what is the same for every study on a cluster, written down once.
+"""Site profiles: settings for all studies on a cluster.
 
     ~/.config/paceline/sites/NAME.toml      [run] launcher, ranks_per_host       [launch] as in a study file
                  │
-                 └─▶ fills in what a study file and --set leave open; whatever those say wins
+                 └─▶ defaults: a study file and --set have priority
 
-All mistakes of a profile are told at once, in the words of a study file's.
+All mistakes of a profile are reported at once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Tables = dict[str, dict[str, object]]
 
 
 def site_tables(name: str) -> dict[str, dict[str, object]]:
-    """What the profile of a site says: {"run": {...}, "launch": {...}}; StudyFileError where it is missing or wrong."""
+    """The profile of a site: {"run": {...}, "launch": {...}}; StudyFileError if it is missing or wrong."""
     path = site_file(name)
     if not path.is_file():
         raise _no_such_site(name, path)
@@ -53,25 +53,25 @@ def site_tables(name: str) -> dict[str, dict[str, object]]:
 
 
 def with_site(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The tables of a study file, filled in with what a site's profile says and they do not."""
+    """The tables of a study file with the defaults of a site profile."""
     result = dict(tables)
     for section, values in site_tables(name).items():
         own = tables.get(section, {})
         if not isinstance(own, Mapping):
-            continue  # reported as it stands
+            continue  # reported later
         if section == "run" and "ranks" in own:
-            values.pop("ranks_per_host", None)  # the study says how many ranks there are
+            values.pop("ranks_per_host", None)  # the study sets the number of ranks
         result[section] = {**values, **own}
     return result
 
 
 def site_names() -> tuple[str, ...]:
-    """The sites that have a profile here."""
+    """The names of the site profiles of this user."""
     return tuple(sorted(path.stem for path in _folder().glob("*.toml")))
 
 
 def site_file(name: str) -> Path:
-    """Where the profile of a site is, or would be."""
+    """The path of a site profile, which may not exist."""
     if not _NAME.fullmatch(name):
         raise StudyFileError(
             f"{name!r} cannot be the name of a site.",
@@ -118,7 +118,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _problems(tables: Mapping[str, Any]) -> Iterator[Problem]:
-    """Everything that is wrong with a profile."""
+    """All mistakes of a profile."""
     for name, table in tables.items():
         if name not in _TYPES or not isinstance(table, dict):
             yield _misplaced(name, table)
@@ -147,7 +147,7 @@ def _fits(hint: Any, value: object) -> bool:
 
 
 def _fault(path: str, value: Any) -> str:
-    """What is impossible about a value of the right type; empty where nothing is."""
+    """What is wrong with a value of the right type; empty if it is valid."""
     if path == "run.launcher" and not catalog.known("launcher", value):
         near = catalog.nearest(value, catalog.names("launcher"))
         hint = f" Did you mean {shown(near)}?" if near else ""
@@ -179,7 +179,7 @@ def _no_such_key(section: str, key: str) -> str:
 
 
 def _misplaced(name: str, value: object) -> Problem:
-    """What is said about something at the top of the file that is not one of the two sections."""
+    """The mistake of a top-level name that is not a section."""
     if not isinstance(value, dict):
         if name in _TYPES:
             text = f"{name} = {shown(value)}: must be a section, [{name}] on a line of its own."
@@ -193,7 +193,7 @@ def _misplaced(name: str, value: object) -> Problem:
 
 
 def _home(key: str) -> str | None:
-    """The path of a key that was given without its section, or in the wrong one."""
+    """The path of a key without its section, or in the wrong one."""
     paths = {known: f"{section}.{known}" for section, keys in _TYPES.items() for known in keys}
     near = catalog.nearest(key, tuple(paths))
     return paths[near] if near else None

@@ -1,10 +1,10 @@
-"""Two sizes of one study: as its file is written, and the smaller one of its `[small]`.
+"""Two sizes of a study: full, as in its file, and small, with the overrides of `[small]`.
 
     [train]                     [small]
-    epochs = 12                 train.epochs = 2         takes the place of the 12, as --set would
+    epochs = 12                 train.epochs = 2         overrides the 12, like --set
 
-The small size is what is run where nothing is said: a study that is too long for a first look would not be run at all.
-What `--set` names holds at either size, and the full one is then no longer known to be as it was written.
+The small size is the default, because a first run of a study should be short.
+`--set` applies to both sizes.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class Sized:
     """The tables of a study file at one of its sizes."""
 
     tables: Tables
-    """With the size that was taken as `study.size`, and without `[small]`."""
+    """With the chosen size as `study.size`, and without `[small]`."""
     full: dict[str, str]
-    """At the small size: path of a setting -> what the file has for the full one, as TOML; empty where it is open."""
+    """At the small size: path of a setting -> what the file has for the full one, as TOML; empty if it is open."""
     problems: tuple[Problem, ...] = ()
 
 
 def sized(tables: Tables, size: str | None, overridden: Collection[str] = ()) -> Sized:
-    """The tables at the size that is asked for, or at the file's own; `overridden` are the paths that --set names."""
+    """The tables at a size, or at the file's default size; `overridden` are the paths of --set."""
     rest = {name: table for name, table in tables.items() if name != SMALL}
     if size is not None and size not in SIZES:
         return Sized(tables=rest, full={}, problems=(_no_such_size(size),))
@@ -53,7 +53,7 @@ def sized(tables: Tables, size: str | None, overridden: Collection[str] = ()) ->
 
 
 def _settings(table: dict[str, Any]) -> tuple[dict[str, object], tuple[Problem, ...]]:
-    """path -> value of every setting that `[small]` names, and a problem for everything else in it."""
+    """path -> value of every setting in `[small]`, and the mistakes in it."""
     values: dict[str, object] = {}
     problems: list[Problem] = []
     for path, value in _flat(table).items():
@@ -71,7 +71,7 @@ def _settings(table: dict[str, Any]) -> tuple[dict[str, object], tuple[Problem, 
 
 
 def _flat(table: dict[str, Any]) -> dict[str, object]:
-    """`"train.epochs" = 2` and `train.epochs = 2`, which TOML takes for a table, as the same path."""
+    """`"train.epochs" = 2` and `train.epochs = 2`, which is a nested table in TOML, by path."""
     flat: dict[str, object] = {}
     for name, value in table.items():
         if isinstance(value, dict) and "." not in name:
@@ -82,7 +82,7 @@ def _flat(table: dict[str, Any]) -> dict[str, object]:
 
 
 def _touched(tables: Tables, values: dict[str, object], overridden: Collection[str]) -> list[str]:
-    """The settings that are not as written, but for those that --set decides at either size."""
+    """The settings that differ from the full size, except those of --set."""
     touched = dict.fromkeys(values)
     for path in values:
         touched |= {rival: None for rival in rivals(path) if _as_written(tables, rival)}

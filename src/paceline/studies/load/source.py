@@ -1,4 +1,4 @@
-"""Where a study is read from: a file, or the name of a study that comes with Paceline."""
+"""Reads a study file, by its path or by the name of a shipped study."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _MAX_BYTES = 1_000_000
 
 
 def shipped_files() -> tuple[Path, ...]:
-    """The files of the studies that come with Paceline, by name."""
+    """The files of the shipped studies, by name."""
     return tuple(sorted(_SHIPPED.glob("*.toml")))
 
 
 def study_path(source: str | Path) -> Path:
-    """The file of a study; StudyFileError where there is none."""
+    """The file of a study; StudyFileError if there is none."""
     names = [path.stem for path in shipped_files()]
     if str(source) in names:
         return _SHIPPED / f"{source}.toml"
     path = expanded(source)
-    if os.path.isfile(path):  # unlike Path.is_file, says no to a name that is too long
+    if os.path.isfile(path):  # unlike Path.is_file, returns False for a name that is too long
         return path
     if os.path.isdir(path):
         resume = f"To go on with the study in it: paceline study {path / 'study.toml'} --out {path}"
@@ -49,7 +49,7 @@ def study_path(source: str | Path) -> Path:
 
 
 def study_tables(path: Path) -> Tables:
-    """The file as TOML has it."""
+    """The tables of a study file; StudyFileError if it is not TOML."""
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise StudyFileError(

@@ -1,4 +1,4 @@
-"""Study -> TOML, by hand: the standard library reads TOML and does not write it."""
+"""Study -> TOML: the standard library reads TOML but does not write it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"'
 
 
 def study_toml(study: Study) -> str:
-    """The study as a file that `load_study` reads back to an equal one, its factors in the same order.
+    """The study as TOML that `load_study` reads back to an equal study, with the same order of factors.
 
-    At the small size the sections are as they were written, and `[small]` has what took their place. What a recipe may
-    choose and nobody gave is a comment: what stands in a file was given.
+    At the small size the sections have the full values, and `[small]` the overrides. Settings that a recipe may
+    choose are comments unless they are explicit.
     """
     usual = {field.name: field.default for field in fields(Study)}
     about = [key for key in _STUDY if key in _ALWAYS or getattr(study, key) != usual[key]]
@@ -44,7 +44,7 @@ def study_toml(study: Study) -> str:
 
 
 def _open_to_recipes(study: Study, path: str) -> bool:
-    """Whether a recipe may choose a setting, because the study says nothing about it."""
+    """Whether a recipe may choose a setting, because it is not explicit."""
     if path not in MAY_CHOOSE or path in (*study.given, *study.vary, *study.full):
         return False
     key = path.split(".", 1)[1]
@@ -52,13 +52,13 @@ def _open_to_recipes(study: Study, path: str) -> bool:
 
 
 def settings_text(study: Study) -> dict[str, str]:
-    """Path -> value as TOML, at the size that is run, of all that changes what is computed; empty where it is open."""
+    """Path -> TOML value of all settings that affect the computation, at the current size; empty for None."""
     paths = ((section, key, value) for section in _SECTIONS[:-1] for key, value in _values(study, section, ()).items())
     return {f"{section}.{key}": _text(value) for section, key, value in paths}
 
 
 def _values(study: Study, section: str, varied: Sequence[str]) -> dict[str, object]:
-    """What a section has to say, its factors in the order of the study; None where it is left open."""
+    """The values of a section, with its factors in the order of the study."""
     settings = getattr(study, section)
     options = getattr(settings, "options", {})
     keys = [*(field.name for field in fields(settings) if field.name != "options"), *options]
@@ -73,7 +73,7 @@ def _text(value: object) -> str:
 
 
 def _in_order(names: Sequence[str], some: Sequence[str]) -> list[str]:
-    """The names with some of them in another order, in the places that these have."""
+    """The names, with `some` of them reordered within their positions."""
     turn = iter(dict.fromkeys(some))
     return [next(turn) if name in some else name for name in names]
 
@@ -92,7 +92,7 @@ def toml_value(value: object) -> str:
         return f"[{', '.join(toml_value(item) for item in value)}]"
     if isinstance(value, dict):
         return "{ " + ", ".join(_line(key, item) for key, item in value.items()) + " }"
-    return str(value)  # dates and times print as TOML writes them
+    return str(value)  # dates and times are printed as TOML
 
 
 def _line(key: str, value: object) -> str:
@@ -110,7 +110,7 @@ def _string(text: str) -> str:
 def _character(character: str) -> str:
     if character in _ESCAPES:
         return _ESCAPES[character]
-    # Control characters are escaped whether TOML asks for it or not: a terminal obeys some of them.
+    # All control characters are escaped: a terminal would interpret some of them.
     if ord(character) < 0x20 or 0x7F <= ord(character) < 0xA0 or character in "\u2028\u2029":
         return f"\\u{ord(character):04X}"
     return character
