@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paceline.analyze.run.host_matrix import between_hosts
+from paceline.analyze.run.message_matrix import between_hosts
 from paceline.records.trace_summary import Exchange
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.analyze.run.moves import Moves, moved, steps_per_s
+from paceline.analyze.study.live_study_figures import Moves, moved, steps_per_s
 from paceline.storage.pulse import Pulse
 
 

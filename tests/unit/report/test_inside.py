@@ -13,7 +13,7 @@ import pytest
 from test_html import Page
 
 import report_samples as samples
-from paceline.analyze.run.host_matrix import between_hosts
+from paceline.analyze.run.message_matrix import between_hosts
 from paceline.analyze.views.picture import picture
 from paceline.records.counters import CpuTime, CpuTimes
 from paceline.records.results import StudyResults

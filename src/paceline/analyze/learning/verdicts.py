@@ -15,20 +15,23 @@ none.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
+import numpy as np
+
 from paceline.analyze.learning import targets
-from paceline.analyze.learning.curves import bands, curve_array
-from paceline.analyze.learning.efficiency import ByRun, effective_speedup, statistical_efficiency
 from paceline.analyze.learning.faults import run_faults, that_learned
 from paceline.analyze.learning.noise import noise_scale
-from paceline.analyze.learning.stable import stable
-from paceline.analyze.learning.turns import turn
+from paceline.analyze.learning.stable import stable, turn
 from paceline.analyze.points.series import unchosen
+from paceline.analyze.points.speedups import ratio
 from paceline.analyze.stats.equivalence import check, corrected
-from paceline.records.learning import AccuracyCheck, Learning, LearningSummary
-from paceline.records.results import PointResult
+from paceline.analyze.stats.intervals import CONFIDENCE, FEWEST_FOR_INTERVAL
+from paceline.analyze.stats.students_t import quantile
+from paceline.records.learning import AccuracyCheck, Band, Learning, LearningSummary
+from paceline.records.results import Interval, PointResult
 from paceline.records.run import RunResult
 from paceline.records.study import Point
 
@@ -157,3 +160,74 @@ def _training(point: Point) -> str:
 
 def _accuracies(runs: Sequence[RunResult]) -> dict[int, float]:
     return {run.run: run.test_accuracy for run in runs if run.test_accuracy is not None}
+
+
+ByRun = Mapping[int, float]
+"""A figure by number of the run."""
+
+
+def statistical_efficiency(own_samples: ByRun, base_samples: ByRun) -> Interval | None:
+    """Samples that the baseline needs over samples that this point needs; None where one of them is not known."""
+    return ratio(base_samples, own_samples)
+
+
+def effective_speedup(
+    speedup: Interval | None, statistical: Interval | None, own: tuple[ByRun, ByRun], base: tuple[ByRun, ByRun]
+) -> Interval | None:
+    """Speed-up × statistical efficiency; `own` and `base` are samples per second and samples to the target."""
+    if speedup is None or statistical is None:
+        return None
+    pace = ratio(_targets_per_s(*own), _targets_per_s(*base))
+    if pace is None:
+        return None
+    # The product of the two figures that stand beside it; widened, as the interval need not hold it.
+    product = speedup.median * statistical.median
+    return replace(pace, median=product, low=min(pace.low, product), high=max(pace.high, product))
+
+
+def _targets_per_s(samples_per_s: ByRun, samples: ByRun) -> dict[int, float]:
+    """How often in a second each run would come to the target."""
+    return {run: samples_per_s[run] / samples[run] for run in samples_per_s.keys() & samples.keys()}
+
+
+MEASURES = ("loss", "accuracy")
+PARTS = ("train", "validation")
+
+
+def curve_array(runs: Sequence[RunResult], part: str, measure: str) -> np.ndarray | None:
+    """One row per run, one column per whole epoch of the first phase that all have; None where no run has any."""
+    rows = [_values(run, f"{part}_{measure}") for run in runs]
+    known = [row for row in rows if row]
+    if not known:
+        return None
+    epochs = min(len(row) for row in known)
+    return np.array([row[:epochs] for row in known], dtype=np.float64)
+
+
+def bands(runs: Sequence[RunResult]) -> tuple[Band, ...]:
+    """Loss and accuracy, in training and in validation, as far as they were measured."""
+    found = ((part, measure, curve_array(runs, part, measure)) for measure in MEASURES for part in PARTS)
+    return tuple(_band(part, measure, curves) for part, measure, curves in found if curves is not None)
+
+
+def _band(part: str, measure: str, curves: np.ndarray) -> Band:
+    """The mean of every epoch, and Student's interval for it from five runs on."""
+    n, mean, low, high = len(curves), curves.mean(axis=0), np.empty(0), np.empty(0)
+    if n >= FEWEST_FOR_INTERVAL:
+        half = quantile((1 + CONFIDENCE) / 2, n - 1) * curves.std(axis=0, ddof=1) / math.sqrt(n)
+        low, high = mean - half, mean + half
+    return Band(
+        measure=measure,
+        part=part,
+        epochs=tuple(range(1, curves.shape[1] + 1)),
+        mean=tuple(mean.tolist()),
+        low=tuple(low.tolist()),
+        high=tuple(high.tolist()),
+        n=n,
+    )
+
+
+def _values(run: RunResult, name: str) -> list[float]:
+    """A measure of every whole epoch of a run's first phase; nothing where one is missing or not finite."""
+    values = [getattr(epoch, name) for epoch in run.epochs if epoch.whole and epoch.phase == "train"]
+    return values if all(value is not None and math.isfinite(value) for value in values) else []

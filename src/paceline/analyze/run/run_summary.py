@@ -16,9 +16,8 @@ import numpy as np
 from paceline.analyze.run.arrivals import arrivals
 from paceline.analyze.run.critical_path import critical_path
 from paceline.analyze.run.efficiencies import Work, efficiencies, work
-from paceline.analyze.run.host_matrix import between_hosts
 from paceline.analyze.run.ledger import in_seconds, ledger_ns, rank_line
-from paceline.analyze.run.message_matrix import matrix
+from paceline.analyze.run.message_matrix import between_hosts, matrix
 from paceline.analyze.run.message_table import lateness, message_table
 from paceline.analyze.run.messages import Messages, messages
 from paceline.analyze.run.run_timeline import TimeLine

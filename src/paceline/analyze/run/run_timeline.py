@@ -176,7 +176,7 @@ def _exposure(spans: _Spans, own: Messages) -> tuple[np.ndarray, np.ndarray]:
     last = np.searchsorted(own.issued_ns, spans.end) - 1  # -1: none before the span's end
     last_issue = np.append(own.issued_ns, UNKNOWN)[last]
     # Told of all that it had issued, backward goes on with its own work: copying the sums back, for instance.
-    all_told = np.append(np.maximum.accumulate(own.told_ns), UNKNOWN)[last]
+    all_told = np.append(np.maximum.accumulate(own.observed_ns), UNKNOWN)[last]
     issues = (spans.kind == _BACKWARD) & (last_issue >= spans.start)
     begins = np.where(issues, last_issue, UNKNOWN)
     begins[spans.kind == _COMMUNICATE] = _LONG_AGO

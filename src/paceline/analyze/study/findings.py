@@ -14,9 +14,15 @@ from collections.abc import Callable, Iterable, Sized
 
 from paceline.analyze.stats.intervals import FEWEST_FOR_INTERVAL
 from paceline.analyze.study.allocation_findings import asked_for_against_given, emulated_hosts
-from paceline.analyze.study.learning_findings import accuracy_falls, dead_network, diverged, overfitting
+from paceline.analyze.study.learning_findings import (
+    accuracy_falls,
+    batch_beyond_noise,
+    dead_network,
+    diverged,
+    overfitting,
+    schedule_unfinished,
+)
 from paceline.analyze.study.measured import Measured
-from paceline.analyze.study.noise_findings import batch_beyond_noise, schedule_unfinished
 from paceline.errors import RequestError
 from paceline.records.finding import Finding, outside_findings
 from paceline.records.results import PointResult
