@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paceline.analyze.run.cpu_time import cpu_times
-from paceline.analyze.run.run_summary import dissect
+from paceline.analyze.run.run_summary import run_analysis
 from paceline.records.counters import COUNTERS, CpuTimes, RankCounters
 from trace_samples import Row, allreduce, run_of, trace_of
 
@@ -89,7 +89,7 @@ def line_of(*spans: tuple[str, int, int], until: int = 10_000):
         waits = [(start, end) for kind, start, end in spans if kind == "communicate"]
         rows += [allreduce(start * MS, n, end * MS) for n, (start, end) in enumerate(waits)]
         traces.append(trace_of(rows, rank))
-    return dissect(run_of(traces, 2, (0, until * MS))).lines[:1]
+    return run_analysis(run_of(traces, 2, (0, until * MS))).lines[:1]
 
 
 def test_exposed_time_beyond_that_off_a_core_was_spent_on_one() -> None:

@@ -22,16 +22,16 @@ import numpy as np
 
 from paceline.analyze.points.losses import loop_windows
 from paceline.analyze.points.timing import samples_per_s, timed_from_step
+from paceline.analyze.run.arrivals import sums_until
 from paceline.analyze.run.efficiencies import efficiencies
 from paceline.analyze.run.ledger import ledger_ns
-from paceline.analyze.run.run_summary import Dissection, dissect, num_steps
-from paceline.analyze.run.run_timeline import COMM_KINDS, TimeLine
-from paceline.records.rank_trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
+from paceline.analyze.run.run_summary import RunAnalysis, num_steps, run_analysis
+from paceline.analyze.run.run_timeline import COMM_KINDS, TimeLine, finished_steps
+from paceline.records.rank_trace import LEDGER_KINDS, RankTrace
 from paceline.records.run import RunResult
 from paceline.records.trace_summary import Efficiencies, MessageKind, RunTrace
 from paceline.units import seconds
 
-_STEP = SPAN_KINDS.index("step")
 _MOST_BLOCKS = 20
 _FEWEST_BLOCKS = 4
 """With fewer the autocorrelation time itself is a guess: they are one block, which no test can be made of."""
@@ -55,7 +55,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class RunCosts:
     """One run, as far as it can be compared with another."""
 
     name: str
@@ -74,18 +74,18 @@ class Spent:
     """What of its files is missing or damaged, a sentence each."""
 
 
-def without_spans(result: RunResult, gap: str) -> Spent:
+def costs_without_spans(result: RunResult, gap: str) -> RunCosts:
     """A run of which only the result is known."""
     throughput, epochs = samples_per_s(result), timed_from_step(result)
     steps, samples = sum(epoch.step - first for first, epoch in epochs), sum(epoch.samples for _, epoch in epochs)
     total_s = samples / throughput if throughput else sum(epoch.epoch_s for _, epoch in epochs)
     costs = (Cost(total_s=total_s, steps=steps, samples=samples or None, ledger_s=None),) if steps > 0 else ()
-    return Spent(name=f"run {result.run}", costs=costs, steps=result.steps, accuracy=result.test_accuracy, gap=gap)
+    return RunCosts(name=f"run {result.run}", costs=costs, steps=result.steps, accuracy=result.test_accuracy, gap=gap)
 
 
-def spent(
+def run_costs(
     run: RunTrace, result: RunResult | None, *, by_step: bool = False, samples_per_step: float | None = None
-) -> Spent:
+) -> RunCosts:
     """What a run spent, from its spans; in blocks of steps where `by_step`, else as a whole.
 
     Without a result, as of ranks that another program started, its timed steps are those after the first, and their
@@ -94,17 +94,17 @@ def spent(
     training = [trace for trace in run.traces if trace.rank < run.ranks]
     if len(training) < run.ranks or not training:
         gap = f"{run.name} has the spans of {len(training)} of its {run.ranks} ranks."
-        return without_spans(result, gap) if result else Spent(name=run.name, costs=(), gap=gap)
+        return costs_without_spans(result, gap) if result else RunCosts(name=run.name, costs=(), gap=gap)
     epochs = timed_from_step(result) if result else []
     windows = loop_windows(training, epochs) if epochs else None
-    dissected, taken = dissect(run, windows), num_steps(training)
-    known = Spent(
+    dissected, taken = run_analysis(run, windows), num_steps(training)
+    known = RunCosts(
         name=run.name,
         costs=(),
         steps=taken or (result.steps if result else 0),
         accuracy=result.test_accuracy if result else None,
         efficiencies=efficiencies(dissected.work, 0) if dissected.work else None,
-        messages=dissected.anatomy.messages,
+        messages=dissected.summary.messages,
         gap=None if all(line.divided for line in dissected.lines) else UNDIVIDED,
         problems=run.problems,
     )
@@ -113,12 +113,12 @@ def spent(
     if run.device == "cuda":
         known = replace(known, efficiencies=None, gap=QUEUED)
         if result is not None and not by_step:
-            return replace(without_spans(result, QUEUED), name=run.name)
+            return replace(costs_without_spans(result, QUEUED), name=run.name)
     if by_step:
         per_step = samples / steps if samples and steps else None
         return _in_blocks(known, _step_costs_ns(training, dissected.lines), run.ranks, per_step)
     if not dissected.windows or len(dissected.windows) < len(windows or ()) or steps < 1:
-        return without_spans(result, f"{run.name} shows no timed steps.") if result else known
+        return costs_without_spans(result, f"{run.name} shows no timed steps.") if result else known
     cost = Cost(
         total_s=seconds(sum(end - start for start, end in dissected.windows)),
         steps=steps,
@@ -128,7 +128,7 @@ def spent(
     return replace(known, costs=(cost,))
 
 
-def _ledger_s(dissected: Dissection) -> dict[str, float]:
+def _ledger_s(dissected: RunAnalysis) -> dict[str, float]:
     """Seconds by kind in the windows, mean over ranks."""
     lines = dissected.lines
     parts = [ledger_ns(line, line.during(*window)) for line in lines for window in dissected.windows]
@@ -145,25 +145,16 @@ def undivided(ledger_s: Mapping[str, float]) -> dict[str, float]:
 
 def _step_costs_ns(traces: Sequence[RankTrace], lines: Sequence[TimeLine]) -> np.ndarray:
     """Nanoseconds of every timed step by kind, summed over ranks: a row a step, a column a kind."""
-    spans = [_step_spans(trace) for trace in traces]
-    common = min(len(starts) for starts, _ in spans)
+    steps = [finished_steps(trace) for trace in traces]
+    common = min(map(len, steps))
     costs = np.zeros((common, len(LEDGER_KINDS)), np.int64)
-    for (starts, ends), line in zip(spans, lines, strict=True):
-        # Segments begin where spans begin and end, so a step is a whole number of them.
-        first, after = np.searchsorted(line.start_ns, (starts[:common], ends[:common]))
-        for kind in np.unique(line.kind):
-            passed = np.append(0, np.cumsum(np.where(line.kind == kind, line.length_ns, 0)))
-            costs[:, kind] += passed[after] - passed[first]
+    for trace, rows, line in zip(traces, steps, lines, strict=True):
+        starts, ends = trace.start_ns[rows], trace.end_ns[rows]
+        costs += (sums_until(line, ends[:common]) - sums_until(line, starts[:common])).astype(np.int64).T
     return costs[1:]  # the first step warms up
 
 
-def _step_spans(trace: RankTrace) -> tuple[np.ndarray, np.ndarray]:
-    rows = np.flatnonzero((trace.kind == _STEP) & (trace.end_ns >= 0))
-    rows = rows[np.argsort(trace.start_ns[rows], kind="stable")]
-    return trace.start_ns[rows], trace.end_ns[rows]
-
-
-def _in_blocks(known: Spent, costs_ns: np.ndarray, ranks: int, samples_per_step: float | None) -> Spent:
+def _in_blocks(known: RunCosts, costs_ns: np.ndarray, ranks: int, samples_per_step: float | None) -> RunCosts:
     """A run with a cost for each block of its steps."""
     if not len(costs_ns):
         return known
@@ -208,6 +199,6 @@ def _alike_steps(values: np.ndarray) -> float:
     return max(1.0, float(times[enough[0] if len(enough) else -1]))
 
 
-def middle(runs: Sequence[RunResult]) -> int:
+def median_index(runs: Sequence[RunResult]) -> int:
     """Which of several runs has the lower median throughput, by position."""
     return sorted(range(len(runs)), key=lambda index: (samples_per_s(runs[index]) or 0.0, index))[(len(runs) - 1) // 2]

@@ -47,7 +47,7 @@ def run_faults(runs: Iterable[RunResult]) -> tuple[Fault, ...]:
     return tuple(fault for run in runs if (fault := run_fault(run)) is not None)
 
 
-def that_learned(runs: Sequence[RunResult]) -> list[RunResult]:
+def learning_runs(runs: Sequence[RunResult]) -> list[RunResult]:
     """The runs whose accuracies speak for their point: all but those that learned nothing, where these are the fewer.
 
     One run at chance among five that learn would hide any difference of a few points in its own of eighty. Where half
@@ -57,8 +57,8 @@ def that_learned(runs: Sequence[RunResult]) -> list[RunResult]:
     return sound if 2 * len(sound) > len(runs) else list(runs)
 
 
-def num_left_out(point: PointResult) -> int:
-    """How many runs of a point `that_learned` leaves out."""
+def num_excluded(point: PointResult) -> int:
+    """How many runs of a point `learning_runs` leaves out."""
     failed = len({fault.run for fault in point.learning.faults}) if point.learning else 0
     return failed if 2 * failed < point.runs else 0
 

@@ -35,7 +35,7 @@ _CLEAR = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class RangeTest:
     """A range test as it was measured."""
 
     seed: int
@@ -45,7 +45,7 @@ class Measured:
     """Steps it would have taken if the loss had not run away."""
 
 
-def lr_curve(measured: Measured) -> LrCurve:
+def lr_curve(measured: RangeTest) -> LrCurve:
     """What one range test shows."""
     rates, losses = list(measured.rates), np.asarray(measured.losses, dtype=np.float64)
     calm, smoothed = _smoothed(losses, max(1.0, _DEVIATION * measured.planned))
@@ -66,7 +66,7 @@ def lr_curve(measured: Measured) -> LrCurve:
     return replace(curve, steepest=steepest, lowest=rates[lowest], advised=advised)
 
 
-def lr_advice(tests: Sequence[Measured], *, batch_global: int, ranks: int) -> LrAdvice:
+def lr_advice(tests: Sequence[RangeTest], *, batch_global: int, ranks: int) -> LrAdvice:
     """What range tests with different seeds recommend together."""
     curves = tuple(lr_curve(test) for test in tests)
     advised = sorted(curve.advised for curve in curves if curve.advised is not None)

@@ -26,14 +26,14 @@ from paceline.records.results import Interval
 from paceline.records.run import Epoch, RunResult
 from paceline.units import counted, percent_text
 
-GIVEN = "given"
+CONFIGURED = "given"
 CHOSEN = "the highest validation accuracy that every run reached, rounded down"
 _STEPS = 1000
 """Tenths of a point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
+class TargetCrossing:
     """Where one run reaches a target."""
 
     epochs: float
@@ -45,7 +45,7 @@ class Arrival:
     at_most: bool
 
 
-def arrival(run: RunResult, accuracy: float) -> Arrival | None:
+def target_crossing(run: RunResult, accuracy: float) -> TargetCrossing | None:
     """Where the first phase of a run first has this validation accuracy; None where it never does."""
     time_s = samples = 0.0
     before: Epoch | None = None
@@ -54,7 +54,7 @@ def arrival(run: RunResult, accuracy: float) -> Arrival | None:
         if reached is not None and reached >= accuracy:
             part = _part(before, reached, accuracy)
             steps_before = before.step if before else 0
-            return Arrival(
+            return TargetCrossing(
                 epochs=(before.epoch if before else 0) + part,
                 steps=steps_before + part * (epoch.step - steps_before),
                 samples=samples + part * epoch.samples,
@@ -82,11 +82,11 @@ def target(runs: Sequence[RunResult], accuracy: float, *, processes: int) -> Tar
     """What a point takes to a target; None where no run has a validation accuracy."""
     if not any(epoch.validation_accuracy is not None for run in runs for epoch in _first_phase(run)):
         return None
-    found = [arrival(run, accuracy) for run in runs]
+    found = [target_crossing(run, accuracy) for run in runs]
     arrivals = [each for each in found if each is not None]
     whole = len(arrivals) == len(runs)
 
-    def figure(value: Callable[[Arrival], float | None]) -> Interval | None:
+    def figure(value: Callable[[TargetCrossing], float | None]) -> Interval | None:
         known = [own for each in arrivals if (own := value(each)) is not None]
         return median_interval(known) if whole and known else None
 
@@ -110,7 +110,7 @@ def samples_to(runs: Iterable[RunResult], accuracy: float) -> dict[int, float]:
 
     Within the first epoch there is no line to read them from: a ratio of two upper bounds says nothing.
     """
-    found = {run.run: arrival(run, accuracy) for run in runs}
+    found = {run.run: target_crossing(run, accuracy) for run in runs}
     known = {run: each.samples for run, each in found.items() if each is not None and not each.at_most}
     return known if len(known) == len(found) else {}
 
@@ -137,7 +137,7 @@ def _accuracies(run: RunResult) -> list[float]:
     return [value for value in values if value is not None and math.isfinite(value)]
 
 
-def _why(runs: Sequence[RunResult], arrivals: Sequence[Arrival], accuracy: float) -> str:
+def _why(runs: Sequence[RunResult], arrivals: Sequence[TargetCrossing], accuracy: float) -> str:
     reached = len(arrivals)
     if reached == len(runs):
         timed = any(each.time_s is not None for each in arrivals)

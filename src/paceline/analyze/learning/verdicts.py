@@ -22,10 +22,10 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from paceline.analyze.learning import targets
-from paceline.analyze.learning.faults import run_faults, that_learned
+from paceline.analyze.learning.faults import learning_runs, run_faults
 from paceline.analyze.learning.noise import noise_scale
 from paceline.analyze.learning.stable import stable, turn
-from paceline.analyze.points.series import unchosen
+from paceline.analyze.points.series import without_recipe_choices
 from paceline.analyze.points.speedups import ratio
 from paceline.analyze.stats.equivalence import check, corrected
 from paceline.analyze.stats.intervals import CONFIDENCE, FEWEST_FOR_INTERVAL
@@ -39,7 +39,7 @@ Runs = Mapping[str, Sequence[RunResult]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class LearningOptions:
     """What is asked of the curves."""
 
     target: float | None
@@ -48,8 +48,8 @@ class Asked:
     """Accuracies that differ by less may be called equal, as a fraction."""
 
 
-def learned(
-    rows: Sequence[PointResult], runs: Runs, throughputs: Mapping[str, ByRun], asked: Asked
+def with_learning(
+    rows: Sequence[PointResult], runs: Runs, throughputs: Mapping[str, ByRun], asked: LearningOptions
 ) -> tuple[tuple[PointResult, ...], LearningSummary]:
     """The rows with what they show about learning, and what the study as a whole does.
 
@@ -70,7 +70,7 @@ def learned(
         return tuple(found), LearningSummary(checks=_checks(rows, known, asked.margin))
     lesson = LearningSummary(
         target=wanted,
-        rule=targets.GIVEN if asked.target is not None else targets.CHOSEN,
+        rule=targets.CONFIGURED if asked.target is not None else targets.CHOSEN,
         first=_least(found, lambda row: _target_figure(row, "time_s")),
         cheapest=_least(found, lambda row: _target_figure(row, "rank_hours")),
         checks=_checks(rows, known, asked.margin),
@@ -119,7 +119,7 @@ def _target_figure(row: PointResult, name: str) -> float | None:
 def _checks(rows: Sequence[PointResult], runs: Runs, margin: float) -> tuple[AccuracyCheck, ...]:
     """Every point's accuracy against its reference's, corrected for their number."""
     points = {row.point_id: row.point for row in rows if row.point_id in runs}
-    learned_by = {point_id: that_learned(runs[point_id]) for point_id in points}
+    learned_by = {point_id: learning_runs(runs[point_id]) for point_id in points}
     accuracies = {point_id: _accuracies(own) for point_id, own in learned_by.items()}
     fewer = {point_id for point_id, own in learned_by.items() if len(own) < len(runs[point_id])}
     found = []
@@ -151,7 +151,7 @@ def _size(point: Point) -> tuple[int, int]:
 
 def _training(point: Point) -> str:
     """What is trained and how, whatever the batch and the means: equal for all points of a group."""
-    given = unchosen(point)
+    given = without_recipe_choices(point)
     train = replace(given.train, batch_global=None, batch_per_rank=None)
     means = replace(given, hosts=1, threads=1, launcher="", device="", pin=True, site={})
     alike = replace(means, train=train, ranks=1, strategy="", options={})

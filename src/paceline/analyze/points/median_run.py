@@ -19,7 +19,7 @@ from paceline.analyze.points.timing import throughputs, timed_from_step
 from paceline.analyze.run.efficiencies import Work
 from paceline.analyze.run.ledger import mean_ledger
 from paceline.analyze.run.messages import Messages, messages
-from paceline.analyze.run.run_summary import Dissection, dissect
+from paceline.analyze.run.run_summary import RunAnalysis, run_analysis
 from paceline.errors import PacelineError
 from paceline.records.finding import Note
 from paceline.records.rank_trace import SPAN_KINDS, RankTrace
@@ -88,8 +88,8 @@ def median_run(runs: Sequence[RunResult], traces: Traces, *, servers: int = 0, v
         return MedianRun(run=run.run, view=seen, gap=_note("no-spans", run))
     epochs = timed_from_step(run)
     windows = loop_windows(training, epochs) if len(training) == run.ranks else None
-    dissected = dissect(found, windows, sides)
-    ranks_s = dissected.anatomy.ledgers_s
+    dissected = run_analysis(found, windows, sides)
+    ranks_s = dissected.summary.ledgers_s
     if run.device == "cuda":
         ranks_s = tuple(_host_ledger(ledger) for ledger in ranks_s)
         return MedianRun(
@@ -101,14 +101,14 @@ def median_run(runs: Sequence[RunResult], traces: Traces, *, servers: int = 0, v
         run=run.run,
         mean_s=mean_ledger(ranks_s),
         ranks_s=ranks_s,
-        anatomy=dissected.anatomy,
+        anatomy=dissected.summary,
         view=seen,
         gap=_gap(run, training, ranks_s, found.problems),
     )
 
 
 def _loop(
-    dissected: Dissection, traces: Sequence[RankTrace], epochs: Sequence[tuple[int, Epoch]], servers: int
+    dissected: RunAnalysis, traces: Sequence[RankTrace], epochs: Sequence[tuple[int, Epoch]], servers: int
 ) -> MedianRun:
     """Cost per sample of the timed epochs, and messages and payload per rank and step in them."""
     samples, windows = sum(epoch.samples for _, epoch in epochs), dissected.windows

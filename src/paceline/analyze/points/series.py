@@ -62,7 +62,7 @@ def baselines(points: Sequence[Point], timed: Collection[str]) -> dict[str, Poin
     return found
 
 
-def unchosen(point: Point) -> Point:
+def without_recipe_choices(point: Point) -> Point:
     """The point without what its recipe chose, equal for all that differ in nothing else.
 
     A recipe chooses what is at its default alone, so that is what the study said; epochs that a rule divides by the
@@ -78,6 +78,6 @@ def unchosen(point: Point) -> Point:
 
 def _work(point: Point) -> str:
     """What a step computes and what a rank computes it with: equal for all points of a group."""
-    given = unchosen(point)
+    given = without_recipe_choices(point)
     alike = replace(given, ranks=1, hosts=1, strategy="", launcher="", pin=True, options={}, site={})
     return json.dumps(asdict(alike), sort_keys=True, default=str)

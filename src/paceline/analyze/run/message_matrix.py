@@ -46,7 +46,7 @@ _FROM_ROOT = (*BROADCAST, "scatter_")
 _TO_ROOT = (*REDUCE, "gather_")
 
 
-def matrix(
+def message_matrix(
     traces: Sequence[RankTrace], found: Sequence[Messages], groups: Mapping[str, tuple[int, ...]]
 ) -> tuple[Exchange, ...]:
     """Bytes and seconds from rank to rank, in the order of ranks; `groups` has the ranks of each process group."""
@@ -121,7 +121,7 @@ def _ways(rank: int, operation: str, members: tuple[int, ...], peer: int) -> Ite
         yield rank, peer, 1.0, True
 
 
-def between_hosts(matrix: Sequence[Exchange], hosts: Sequence[str]) -> tuple[tuple[str, ...], tuple[Exchange, ...]]:
+def host_matrix(matrix: Sequence[Exchange], hosts: Sequence[str]) -> tuple[tuple[str, ...], tuple[Exchange, ...]]:
     """The hosts in the order of their ranks, and a cell for each pair of hosts with messages, by index.
 
     `hosts` has the host of each rank. Messages with servers, whose hosts are unknown, are left out.

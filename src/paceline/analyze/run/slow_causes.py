@@ -30,10 +30,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from paceline.analyze.run.arrivals import sums_until
-from paceline.analyze.run.run_summary import Dissection, dissect
-from paceline.analyze.run.run_timeline import TRANSFER, WAIT, TimeLine
+from paceline.analyze.run.run_summary import RunAnalysis, run_analysis
+from paceline.analyze.run.run_timeline import TRANSFER, WAIT, TimeLine, finished_steps
 from paceline.records.counters import RankCounters
-from paceline.records.rank_trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
+from paceline.records.rank_trace import LEDGER_KINDS, RankTrace
 from paceline.records.suspects import SlowCause
 from paceline.records.trace_summary import Exchange, MessageKind, RunTrace
 from paceline.units import bytes_text, counted, duration_text, percent_text, seconds
@@ -47,7 +47,6 @@ SLOWER = 1.5
 SLOW_LINK = 0.5
 """Below this fraction of the other links' median rate, a link is called slow."""
 
-_STEP = SPAN_KINDS.index("step")
 _OTHER = LEDGER_KINDS.index("other")
 _READY = "main_run_queue_wait_ns"
 _OWN = [code for code in range(len(LEDGER_KINDS)) if code not in (WAIT, TRANSFER)]
@@ -82,14 +81,14 @@ class _Steps:
         return float(np.median(self.spent.sum(axis=(1, 2))))
 
 
-def suspects(
-    run: RunTrace, dissection: Dissection | None = None, counters: Sequence[RankCounters] = ()
+def slow_causes(
+    run: RunTrace, dissection: RunAnalysis | None = None, counters: Sequence[RankCounters] = ()
 ) -> tuple[SlowCause, ...]:
     """Causes of lost time, the costliest first; none where there are fewer than two timed steps.
 
     What has been made of the run already need not be made again: `dissection`. Counters tell more, where there are any.
     """
-    found = dissection or dissect(run)
+    found = dissection or run_analysis(run)
     traces = [trace for trace in run.traces if trace.rank < run.ranks]
     steps = _steps(traces, found.lines)
     if steps is None:
@@ -135,8 +134,7 @@ def _steps(traces: Sequence[RankTrace], lines: Sequence[TimeLine]) -> _Steps | N
 
 def _begun(trace: RankTrace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Numbers of a rank's finished steps, when each began, and when the next did; of the last, when it ended."""
-    rows = np.flatnonzero((trace.kind == _STEP) & (trace.end_ns >= 0))
-    rows = rows[np.argsort(trace.start_ns[rows], kind="stable")]
+    rows = finished_steps(trace)
     starts = trace.start_ns[rows]
     ends = np.append(starts[1:], trace.end_ns[rows[-1:]])
     numbers, first = np.unique(trace.step[rows], return_index=True)
@@ -168,7 +166,7 @@ def _of_one_rank(steps: _Steps) -> Iterator[SlowCause]:
             )
 
 
-def _of_all(steps: _Steps, run: RunTrace, found: Dissection) -> Iterator[SlowCause]:
+def _of_all(steps: _Steps, run: RunTrace, found: RunAnalysis) -> Iterator[SlowCause]:
     """What even the quickest rank of every step spent on no work."""
     who = steps.ranks[0] if len(steps.ranks) == 1 else None
     for kind in steps.kinds(_NO_WORK):
@@ -185,8 +183,8 @@ def _of_all(steps: _Steps, run: RunTrace, found: Dissection) -> Iterator[SlowCau
         why = f"Every rank spent at least {_time(lost_ns)} in {name} {over}: {share} of them."
         rank = who
         if kind == TRANSFER:
-            why += _speed(found.anatomy.messages)
-            rank = who if who is not None else slow_link(found.anatomy.matrix)
+            why += _speed(found.summary.messages)
+            rank = who if who is not None else slow_link(found.summary.matrix)
         yield SlowCause(rank=rank, kind=name, lost_s=seconds(lost_ns), why=why)
 
 

@@ -29,7 +29,7 @@ _KEPT_STEPS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SoFar:
+class PartialLedger:
     """What was counted of a run until an instant."""
 
     ranks: int
@@ -60,13 +60,13 @@ class SoFar:
         return {kind: None if kind in unknown else seconds(total[kind]) for kind in LEDGER_KINDS}
 
 
-def begun(ranks: int, started_at_ns: int | None) -> SoFar:
+def empty_ledger(ranks: int, started_at_ns: int | None) -> PartialLedger:
     """Of a run of which nothing was counted yet; without an instant it begins with its first span."""
     start = -1 if started_at_ns is None else started_at_ns
-    return SoFar(ranks=ranks, started_at_ns=start, until_ns=start)
+    return PartialLedger(ranks=ranks, started_at_ns=start, until_ns=start)
 
 
-def so_far(before: SoFar, new: Sequence[RankTrace]) -> SoFar:
+def extended_ledger(before: PartialLedger, new: Sequence[RankTrace]) -> PartialLedger:
     """The same with what was flushed since; spans of a rank are given in the order in which it wrote them."""
     kept = {trace.rank: trace for trace in before.kept}
     for trace in new:
@@ -85,7 +85,7 @@ def so_far(before: SoFar, new: Sequence[RankTrace]) -> SoFar:
     return _counted(replace(before, kept=traces), start_ns, until_ns, counted)
 
 
-def _counted(before: SoFar, start_ns: int, until_ns: int, step: int) -> SoFar:
+def _counted(before: PartialLedger, start_ns: int, until_ns: int, step: int) -> PartialLedger:
     """With one more piece, and without the spans that no later one needs."""
     totals, undivided = dict(before.totals_ns), set(before.undivided)
     for line in time_lines(before.kept, (start_ns, until_ns), ranks=before.ranks):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from paceline.analyze.study.measured import Measured
 
 
-def asked_for_against_given(measured: Measured) -> Finding | None:
+def allocation_mismatch(measured: Measured) -> Finding | None:
     """Runs that were given something else than what was asked for."""
     complaints: dict[str, list[Complaint]] = {}
     for machine in measured.machines:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sized
 
 from paceline.analyze.stats.intervals import FEWEST_FOR_INTERVAL
-from paceline.analyze.study.allocation_findings import asked_for_against_given, emulated_hosts
+from paceline.analyze.study.allocation_findings import allocation_mismatch, emulated_hosts
 from paceline.analyze.study.learning_findings import (
     accuracy_falls,
     batch_beyond_noise,
@@ -245,7 +245,7 @@ FINDINGS: dict[str, Callable[[Measured], Finding | None]] = {
     "dead-network": dead_network,
     "accuracy-falls": accuracy_falls,
     "schedule-unfinished": schedule_unfinished,
-    "asked-for-against-given": asked_for_against_given,
+    "asked-for-against-given": allocation_mismatch,
     "more-ranks-than-cores": more_ranks_than_cores,
     "ranks-share-physical-cores": ranks_share_physical_cores,
     "emulated-hosts": emulated_hosts,

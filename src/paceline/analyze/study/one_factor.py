@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from paceline.analyze.learning.faults import that_learned
+from paceline.analyze.learning.faults import learning_runs
 from paceline.analyze.stats.equivalence import LEVEL, paired
 from paceline.analyze.stats.intervals import FEWEST_FOR_INTERVAL, ratio_interval, scaled
 from paceline.analyze.stats.two_samples import holm
@@ -33,7 +33,7 @@ _WHOLE = Percent(interval=Interval(median=100.0, low=100.0, high=100.0, n=0, cov
 _FIGURES: dict[str, Callable[[RunResult], float | None]] = {
     "loss_pct": lambda run: run.test_loss,
     "accuracy_pct": lambda run: run.test_accuracy,
-    "time_pct": lambda run: trained_s(run),
+    "time_pct": lambda run: training_time_s(run),
 }
 
 
@@ -61,7 +61,7 @@ def factors_of(study: Study) -> dict[str, tuple[object, ...]]:
     return {**study.vary, **ranks}
 
 
-def trained_s(run: RunResult) -> float | None:
+def training_time_s(run: RunResult) -> float | None:
     """Seconds of all epochs of a run, evaluation left out; of a script, whose epochs are not known, of all of it.
 
     None for a run that was resumed: a part of it was computed twice.
@@ -91,7 +91,7 @@ def _place(point: Point, factors: Mapping[str, tuple[object, ...]]) -> tuple[str
 def _effect(path: str, value: object, point: Point, baseline: Point, runs: Mapping[str, Sequence[RunResult]]) -> Effect:
     is_baseline = point is baseline
     own, others = runs[point.point_id], runs[baseline.point_id]
-    sound = that_learned(own), that_learned(others)
+    sound = learning_runs(own), learning_runs(others)
     figures = {
         name: _percent(*((own, others) if name == "time_pct" else sound), figure, is_baseline=is_baseline)
         for name, figure in _FIGURES.items()

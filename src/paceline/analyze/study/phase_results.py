@@ -18,7 +18,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from paceline.analyze.learning.faults import that_learned
+from paceline.analyze.learning.faults import learning_runs
 from paceline.analyze.points.timing import phase_epoch_s
 from paceline.analyze.stats.equivalence import LEVEL, MARGIN, paired
 from paceline.analyze.stats.intervals import FEWEST_FOR_INTERVAL, median_interval, spread
@@ -73,7 +73,7 @@ def _phase(runs: Sequence[RunResult], place: int) -> PhaseResult:
 
 def _gained(runs: Sequence[RunResult], place: int) -> list[float]:
     """What a phase added to the test accuracy of each run that learned."""
-    ends = [run.phases for run in that_learned(runs)]
+    ends = [run.phases for run in learning_runs(runs)]
     return [phases[place].test_accuracy - phases[place - 1].test_accuracy for phases in ends]
 
 

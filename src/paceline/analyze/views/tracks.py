@@ -98,7 +98,7 @@ def _track(
         end_ns=since(trace.end_ns),
         begun_ns=since(trace.begun_ns),
     )
-    ordered = taken(moved, order)
+    ordered = selected_rows(moved, order)
     is_message = ordered.kind == COLLECTIVE
     drawn_end = np.maximum(ordered.end_ns, ordered.start_ns)
     main = np.flatnonzero(~is_message)
@@ -121,7 +121,7 @@ def _track(
     )
 
 
-def taken(trace: RankTrace, rows: np.ndarray) -> RankTrace:
+def selected_rows(trace: RankTrace, rows: np.ndarray) -> RankTrace:
     """Some rows of a trace, in this order."""
     columns: dict[str, Any] = {}
     for field in fields(RankTrace):
