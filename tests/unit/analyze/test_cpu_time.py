@@ -70,7 +70,7 @@ def test_real_time_of_a_process_ends_with_its_last_sample() -> None:
     assert found.whole.real_s == 10.0
     assert found.problems == (
         "There are no counters of rank 1.",
-        "The counters of process 0 break off: what came after is not in its figures.",
+        "The counters of process 0 are truncated: later samples are missing.",
     )
 
 
@@ -149,7 +149,7 @@ def test_a_meter_that_was_given_up_on_the_way_is_not_measured() -> None:
 
 def test_a_file_that_cannot_be_read_is_named() -> None:
     found = times(busy(0, user=1), counters_of(1, []))
-    assert found.problems == ("The counters of process 1 cannot be read, or hold no sample.",)
+    assert found.problems == ("The counters of process 1 cannot be read, or contain no sample.",)
 
 
 def with_threads(counters: RankCounters, threads: int) -> RankCounters:

@@ -80,7 +80,7 @@ def test_pieces_sum_to_the_ledger_of_the_whole(traces: tuple[RankTrace, ...], se
 def test_what_was_counted_is_let_go_of(traces: tuple[RankTrace, ...]) -> None:
     looks = [list(parts) for parts in zip(*(pieces(trace, [40, 80, 120]) for trace in traces), strict=True)]
     found = counted(2, looks)
-    assert max(len(trace) for trace in found.kept) < 30 < min(len(trace) for trace in traces)
+    assert max(len(trace) for trace in found.pending) < 30 < min(len(trace) for trace in traces)
 
 
 def test_nothing_is_counted_before_two_steps_of_every_rank(traces: tuple[RankTrace, ...]) -> None:
