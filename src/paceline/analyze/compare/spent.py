@@ -97,15 +97,15 @@ def run_costs(
         return costs_without_spans(result, gap) if result else RunCosts(name=run.name, costs=(), gap=gap)
     epochs = timed_from_step(result) if result else []
     windows = loop_windows(training, epochs) if epochs else None
-    dissected, taken = run_analysis(run, windows), num_steps(training)
+    analysis, taken = run_analysis(run, windows), num_steps(training)
     known = RunCosts(
         name=run.name,
         costs=(),
         steps=taken or (result.steps if result else 0),
         accuracy=result.test_accuracy if result else None,
-        efficiencies=efficiencies(dissected.work, 0) if dissected.work else None,
-        messages=dissected.summary.messages,
-        gap=None if all(line.divided for line in dissected.lines) else UNDIVIDED,
+        efficiencies=efficiencies(analysis.work, 0) if analysis.work else None,
+        messages=analysis.summary.messages,
+        gap=None if all(line.divided for line in analysis.lines) else UNDIVIDED,
         problems=run.problems,
     )
     steps = sum(epoch.step - first for first, epoch in epochs) if windows else taken - 1
@@ -116,22 +116,22 @@ def run_costs(
             return replace(costs_without_spans(result, QUEUED), name=run.name)
     if by_step:
         per_step = samples / steps if samples and steps else None
-        return _in_blocks(known, _step_costs_ns(training, dissected.lines), run.ranks, per_step)
-    if not dissected.windows or len(dissected.windows) < len(windows or ()) or steps < 1:
+        return _in_blocks(known, _step_costs_ns(training, analysis.lines), run.ranks, per_step)
+    if not analysis.windows or len(analysis.windows) < len(windows or ()) or steps < 1:
         return costs_without_spans(result, f"{run.name} shows no timed steps.") if result else known
     cost = Cost(
-        total_s=seconds(sum(end - start for start, end in dissected.windows)),
+        total_s=seconds(sum(end - start for start, end in analysis.windows)),
         steps=steps,
         samples=samples or None,
-        ledger_s=_ledger_s(dissected),
+        ledger_s=_ledger_s(analysis),
     )
     return replace(known, costs=(cost,))
 
 
-def _ledger_s(dissected: RunAnalysis) -> dict[str, float]:
+def _ledger_s(analysis: RunAnalysis) -> dict[str, float]:
     """Seconds by kind in the windows, mean over ranks."""
-    lines = dissected.lines
-    parts = [ledger_ns(line, line.during(*window)) for line in lines for window in dissected.windows]
+    lines = analysis.lines
+    parts = [ledger_ns(line, line.during(*window)) for line in lines for window in analysis.windows]
     ledger_s = {kind: seconds(sum(part[kind] or 0 for part in parts)) / len(lines) for kind in LEDGER_KINDS}
     return ledger_s if all(line.divided for line in lines) else undivided(ledger_s)
 

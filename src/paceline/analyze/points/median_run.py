@@ -88,41 +88,41 @@ def median_run(runs: Sequence[RunResult], traces: Traces, *, servers: int = 0, v
         return MedianRun(run=run.run, view=seen, gap=_note("no-spans", run))
     epochs = timed_from_step(run)
     windows = loop_windows(training, epochs) if len(training) == run.ranks else None
-    dissected = run_analysis(found, windows, sides)
-    ranks_s = dissected.summary.ledgers_s
+    analysis = run_analysis(found, windows, sides)
+    ranks_s = analysis.summary.ledgers_s
     if run.device == "cuda":
         ranks_s = tuple(_host_ledger(ledger) for ledger in ranks_s)
         return MedianRun(
             run=run.run, mean_s=mean_ledger(ranks_s), ranks_s=ranks_s, view=seen, gap=_note("gpu-step-undivided", run)
         )
-    looped = _loop(dissected, training, epochs, servers) if windows else MedianRun()
+    looped = _loop(analysis, training, epochs, servers) if windows else MedianRun()
     return replace(
         looped,
         run=run.run,
         mean_s=mean_ledger(ranks_s),
         ranks_s=ranks_s,
-        anatomy=dissected.summary,
+        anatomy=analysis.summary,
         view=seen,
         gap=_gap(run, training, ranks_s, found.problems),
     )
 
 
 def _loop(
-    dissected: RunAnalysis, traces: Sequence[RankTrace], epochs: Sequence[tuple[int, Epoch]], servers: int
+    analysis: RunAnalysis, traces: Sequence[RankTrace], epochs: Sequence[tuple[int, Epoch]], servers: int
 ) -> MedianRun:
     """Cost per sample of the timed epochs, and messages and payload per rank and step in them."""
-    samples, windows = sum(epoch.samples for _, epoch in epochs), dissected.windows
+    samples, windows = sum(epoch.samples for _, epoch in epochs), analysis.windows
     if len(windows) < len(epochs) or not samples:
         return MedianRun()
     steps = sum(epoch.step - first_step for first_step, epoch in epochs)
-    costs_s = loop_costs_s(dissected.lines, windows, samples, servers=servers)
+    costs_s = loop_costs_s(analysis.lines, windows, samples, servers=servers)
     messages, message_bytes = traffic(traces, windows, steps)
     return MedianRun(
         costs_s=costs_s,
         exposed_share=exposed_share(costs_s),
         messages=messages,
         message_bytes=message_bytes,
-        work=dissected.work,
+        work=analysis.work,
         samples=samples,
     )
 
