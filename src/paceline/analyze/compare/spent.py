@@ -1,15 +1,14 @@
-"""What the timed steps of one run cost, and what its messages and efficiencies were: one run's part of a comparison.
+"""Costs of one run in a comparison: times and ledgers of its timed steps, its messages and efficiencies.
 
-    of several runs    one cost a run       its timed epochs, or its steps after the first
-    of a single run    one cost a block     consecutive steps after the first, as many in each block
+    several runs    one cost per run       its timed epochs, or its steps after the first
+    a single run    one cost per block     consecutive steps after the first, equally many in each block
 
-Steps of one run are not independent: a noisy moment lasts for several. So they are taken together in blocks of four
-times the length over which steps are alike, their autocorrelation time, and of five at least; 20 blocks at most. Of
-simulated runs of 60 to 1,000 steps, independent ones and others that are correlated by up to 0.95 from one to the next,
-two of the same kind are then called different in 3 to 7 of 100 cases, or left untested for want of four blocks.
+Steps of one run are not independent. They are grouped into at most 20 blocks of four autocorrelation times, at least
+five steps each. For simulated runs of 60 to 1,000 steps with correlations up to 0.95, two runs of the same kind differ
+significantly in 3 to 7 of 100 cases, or have fewer than four blocks and are not tested.
 
-A cost is a time and its division by kind of the ledger, mean over ranks. Over epochs the time is that from the first
-rank's first step to the last rank's last; of a step, that of its span.
+A cost is a time and its ledger, mean over ranks. The time of epochs is from the first rank's first step to the last
+rank's last; the time of a step is its span.
 """
 
 from __future__ import annotations
@@ -34,48 +33,48 @@ from paceline.units import seconds
 
 _MOST_BLOCKS = 20
 _FEWEST_BLOCKS = 4
-"""With fewer the autocorrelation time itself is a guess: they are one block, which no test can be made of."""
+"""With fewer, the autocorrelation time is uncertain: all steps are one block, and no test is made."""
 _SHORTEST_BLOCK = 5
 _ALIKE_LENGTHS = 4
-"""Blocks of so many autocorrelation times are as good as independent."""
+"""Autocorrelation times per block: blocks are then practically independent."""
 QUEUED = "On a GPU a step is not divided yet."
 UNDIVIDED = "Runs do not show the same collectives on all ranks: comm-wait and comm-transfer are in other."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a stretch of training cost."""
+    """Time and ledger of some steps."""
 
     total_s: float
     steps: int
     samples: float | None
-    """Over all ranks; None where nobody counted them."""
+    """Over all ranks; None if unknown."""
     ledger_s: Mapping[str, float] | None
-    """By kind, mean over ranks: sums to `total_s`. Without comm-wait and comm-transfer where they are not known."""
+    """By kind, mean over ranks; sums to `total_s`. Without comm-wait and comm-transfer if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCosts:
-    """One run, as far as it can be compared with another."""
+    """The costs of one run."""
 
     name: str
     costs: tuple[Cost, ...]
-    """One for the run, or one for each block of its steps; none where it has no time that counts."""
+    """One for the run or one per block of steps; empty without timed steps."""
     block_steps: int | None = None
-    """Steps in each block; None where the run is one cost."""
+    """Steps per block; None if the run is one cost."""
     steps: int = 0
     """Of the whole run."""
     accuracy: float | None = None
     efficiencies: Efficiencies | None = None
     messages: tuple[MessageKind, ...] = ()
     gap: str | None = None
-    """What its spans do not show, in a sentence."""
+    """What is missing from its spans, in a sentence."""
     problems: tuple[str, ...] = ()
-    """What of its files is missing or damaged, a sentence each."""
+    """Missing or damaged files, one sentence each."""
 
 
 def costs_without_spans(result: RunResult, gap: str) -> RunCosts:
-    """A run of which only the result is known."""
+    """The costs of a run without spans, from its result."""
     throughput, epochs = samples_per_s(result), timed_from_step(result)
     steps, samples = sum(epoch.step - first for first, epoch in epochs), sum(epoch.samples for _, epoch in epochs)
     total_s = samples / throughput if throughput else sum(epoch.epoch_s for _, epoch in epochs)
@@ -86,10 +85,10 @@ def costs_without_spans(result: RunResult, gap: str) -> RunCosts:
 def run_costs(
     run: RunTrace, result: RunResult | None, *, by_step: bool = False, samples_per_step: float | None = None
 ) -> RunCosts:
-    """What a run spent, from its spans; in blocks of steps where `by_step`, else as a whole.
+    """The costs of a run from its spans, in blocks of steps if `by_step`, else as a whole.
 
-    Without a result, as of ranks that another program started, its timed steps are those after the first, and their
-    samples what the ranks say.
+    Without a result, for ranks that another program started, the timed steps are those after the first, with
+    `samples_per_step` samples each.
     """
     training = [trace for trace in run.traces if trace.rank < run.ranks]
     if len(training) < run.ranks or not training:
@@ -137,14 +136,14 @@ def _ledger_s(analysis: RunAnalysis) -> dict[str, float]:
 
 
 def undivided(ledger_s: Mapping[str, float]) -> dict[str, float]:
-    """The same with communication in `other`."""
+    """A ledger with communication in `other`."""
     communicating_s = sum(ledger_s.get(kind, 0.0) for kind in COMM_KINDS)
     rest = {kind: value for kind, value in ledger_s.items() if kind not in COMM_KINDS}
     return rest | {"other": rest["other"] + communicating_s}
 
 
 def _step_costs_ns(traces: Sequence[RankTrace], lines: Sequence[TimeLine]) -> np.ndarray:
-    """Nanoseconds of every timed step by kind, summed over ranks: a row a step, a column a kind."""
+    """Nanoseconds summed over ranks, one row per timed step and one column per kind."""
     steps = [finished_steps(trace) for trace in traces]
     common = min(map(len, steps))
     costs = np.zeros((common, len(LEDGER_KINDS)), np.int64)
@@ -155,7 +154,7 @@ def _step_costs_ns(traces: Sequence[RankTrace], lines: Sequence[TimeLine]) -> np
 
 
 def _in_blocks(known: RunCosts, costs_ns: np.ndarray, ranks: int, samples_per_step: float | None) -> RunCosts:
-    """A run with a cost for each block of its steps."""
+    """The run with one cost per block of steps."""
     if not len(costs_ns):
         return known
     num_blocks = _num_blocks(costs_ns.sum(axis=1))
@@ -178,17 +177,14 @@ def _in_blocks(known: RunCosts, costs_ns: np.ndarray, ranks: int, samples_per_st
 
 
 def _num_blocks(totals_ns: np.ndarray) -> int:
-    """Into how many blocks to cut so many steps that they are as good as independent."""
+    """Number of practically independent blocks; 1 if there are too few."""
     length = max(_SHORTEST_BLOCK, math.ceil(_ALIKE_LENGTHS * _alike_steps(totals_ns)))
     number = min(_MOST_BLOCKS, len(totals_ns) // length)
     return number if number >= _FEWEST_BLOCKS else 1
 
 
 def _alike_steps(values: np.ndarray) -> float:
-    """The integrated autocorrelation time: by so many steps one is worth less than independent ones; 1 where they are.
-
-    Lags are summed up to five times the sum itself (A. Sokal, 1997): beyond that there is only noise.
-    """
+    """The integrated autocorrelation time in steps, at least 1; lags up to five times itself (A. Sokal, 1997)."""
     n = len(values)
     spectrum = np.fft.rfft(values - values.mean(), 2 * n)
     products = np.fft.irfft(np.abs(spectrum) ** 2)[:n] / np.arange(n, 0, -1)
@@ -200,5 +196,5 @@ def _alike_steps(values: np.ndarray) -> float:
 
 
 def median_index(runs: Sequence[RunResult]) -> int:
-    """Which of several runs has the lower median throughput, by position."""
+    """Index of the run with the (lower) median throughput."""
     return sorted(range(len(runs)), key=lambda index: (samples_per_s(runs[index]) or 0.0, index))[(len(runs) - 1) // 2]

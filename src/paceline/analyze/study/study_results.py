@@ -1,13 +1,13 @@
-"""Runs -> one row per point: times, throughput, speed-up, efficiency, accuracy, ledger.
+"""Results of a study, one row per point: times, throughput, speed-up, efficiency, accuracy, ledger.
 
-    figure of a run     epoch_s         median of its timed epochs
+    metric of a run     epoch_s         median of its timed epochs
                         samples_per_s   samples of such an epoch / its time
-    figure of a point   median and interval over its runs
-    speed-up            throughput / throughput of the baseline (see series.py)
+    metric of a point   median and interval over its runs
+    speed-up            throughput / throughput of the baseline (see points/series.py)
     efficiency          speed-up × ranks of the baseline / ranks, servers counted as ranks
 
-Throughput, not epoch time, carries the speed-up: so it means the same in strong and weak scaling,
-and where a run is given as a number of steps and never completes an epoch.
+The speed-up is a ratio of throughputs, not of epoch times: it has one meaning in strong and weak scaling, and is
+defined for runs that never complete an epoch.
 """
 
 from __future__ import annotations
@@ -55,10 +55,9 @@ def study_results(
 ) -> StudyResults:
     """The results of a study from its finished runs.
 
-    `machines` and `commits` are those of the single runs, in any order: they say whether all ran
-    in one environment. `traces` gives a run's spans, and is asked for the median runs alone. `target` is the validation
-    accuracy that times are asked for, in place of the study's own; `margin` what still counts as equal accuracy.
-    `not_run` are points that were left out, and why. `view` makes what is drawn of a median run.
+    `machines` and `commits` are those of the runs, in any order. `traces` reads the spans of a run; it is called for
+    median runs only. `target` (a validation accuracy) replaces that of the study; `margin` is the largest difference of
+    equal accuracies. `not_run` are the points that were not run. `view` builds the drawn view of a median run.
     """
     ordered = sorted(points, key=lambda point: point.ranks)
     runs_of = {point.point_id: _runs_of(point, runs) for point in ordered}
@@ -112,7 +111,7 @@ def study_results(
 def _against(
     row: PointResult, baseline: Point, paces: Mapping[str, Throughputs], medians: Mapping[str, MedianRun]
 ) -> PointResult:
-    """A row with what it has only in comparison with its baseline."""
+    """A row with its metrics relative to the baseline."""
     own, base = medians[row.point_id], medians[baseline.point_id]
     speedup = ratio(paces[row.point_id], paces[baseline.point_id])
     fewer = (baseline.ranks + baseline.servers) / row.ranks_and_servers
@@ -127,14 +126,14 @@ def _against(
 
 
 def _tree(own: MedianRun, baseline: MedianRun) -> Efficiencies | None:
-    """The efficiency tree of a point's timed epochs against its baseline's."""
+    """The efficiency tree of a point relative to its baseline; None if one is unknown."""
     if own.work is None or baseline.work is None:
         return None
     return efficiencies(own.work, own.samples, (baseline.work, baseline.samples))
 
 
 def _row(study: Study, point: Point, runs: Sequence[RunResult], median: MedianRun, failure: str | None) -> PointResult:
-    """The row of one point by itself; None wherever no run gives a figure."""
+    """The row of one point, without metrics that need a baseline."""
     return PointResult(
         point_id=point.point_id,
         point=point,

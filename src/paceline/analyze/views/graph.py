@@ -1,14 +1,14 @@
-"""A run as a graph: what each rank computed and sent, and what each of these had to wait for.
+"""A run as a graph: computation and messages of each rank, and their dependencies.
 
-    computation    a stretch of a rank's time line in which nothing is exposed, cut where it issues a message
-    message        from its issue until the rank was told of its end
+    computation    an interval of a rank's timeline without exposed time, cut at the issue of each message
+    message        from its issue until the rank observed its completion
 
     ═══ 0 ═══╤═══ 1 ═══╤═══ 3 ═══╤·····exposed·····╤═══ 5 ═══          0, 1, 3 and 5 in turn
              └─ 2 ─────┼─────────┼────┐            │                   2 after 0, 4 after 1 and 3
                        └── 4 ────┴────┴────────────┘                   5 after 2 and 4: the rank waited for both
 
-A rank waits where its time is exposed: what it does next, computation or another message, had to wait for every message
-that it was told of until then. A message that is over while the rank still computes holds nothing up.
+A rank waits during exposed time: the next node, computation or message, depends on every message whose completion the
+rank has observed by then. A message that completes while the rank computes does not delay it.
 """
 
 from __future__ import annotations
