@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from bench.fault_table import Fault
 from bench.live import LiveRanks
-from paceline.analyze.run.slow_causes import suspects
+from paceline.analyze.run.slow_causes import slow_causes
 from paceline.records.suspects import SlowCause
 from paceline.storage.folder import RunFolder
 from paceline.storage.run_counters import read_counters
@@ -37,7 +37,7 @@ class Found:
     """A fault, and what the traces said."""
 
     fault: Fault
-    suspects: tuple[SlowCause, ...]
+    slow_causes: tuple[SlowCause, ...]
     held_up_s: float | None
     """How long the rank was held up on purpose, by its own clock; None where that is not a delay."""
 
@@ -77,7 +77,7 @@ class FaultRuns:
         run = RunFolder(folder)
         return Found(
             fault=fault,
-            suspects=suspects(read_run(run), counters=read_counters(run) if counters else ()),
+            suspects=slow_causes(read_run(run), counters=read_counters(run) if counters else ()),
             held_up_s=max(held_up) if fault.delay_s else None,
         )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 import report_samples as samples
-from paceline.analyze.run.run_summary import anatomy
+from paceline.analyze.run.run_summary import trace_summary
 from paceline.records.rank_trace import SPAN_KINDS, RankTrace, Words
 from paceline.records.results import StudyResults
 from paceline.records.trace_summary import Efficiencies, RunTrace
@@ -82,5 +82,5 @@ def looked_into(run: RunTrace) -> StudyResults:
     results = samples.typical(ranks=(1, run.ranks))
     tree = Efficiencies(global_=0.9, computation_scaling=1.02, load_balance=0.97, serialisation=0.95, transfer=0.96)
     first, last = results.points
-    points = (replace(first, efficiencies=tree), replace(last, efficiencies=tree, anatomy=anatomy(run)))
+    points = (replace(first, efficiencies=tree), replace(last, efficiencies=tree, anatomy=trace_summary(run)))
     return replace(results, points=points)

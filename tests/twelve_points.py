@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import report_samples as samples
 import series_samples
-from paceline.analyze.run.run_summary import anatomy
+from paceline.analyze.run.run_summary import trace_summary
 from paceline.analyze.views.picture import MOST_PARTS, picture
 from paceline.records.results import StudyResults
 from paceline.records.run_picture import Picture
@@ -25,7 +25,7 @@ def twelve_points(steps: int = STEPS) -> tuple[StudyResults, dict[str, Picture]]
     results = series_samples.strategies()
     results = replace(results, points=results.points[:12], expected_runs=60)
     runs = {ranks: busy_run(ranks, steps, hosts=tuple(f"node-{n % 2}" for n in range(ranks))) for ranks in (1, 2, 4)}
-    whole = {ranks: anatomy(run) for ranks, run in runs.items()}
+    whole = {ranks: trace_summary(run) for ranks, run in runs.items()}
     tree = Efficiencies(global_=0.86, computation_scaling=0.98, load_balance=0.97, serialisation=0.95, transfer=0.95)
     points = tuple(replace(point, anatomy=whole[point.point.ranks], efficiencies=tree) for point in results.points)
     results = replace(results, points=points)

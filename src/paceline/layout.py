@@ -51,7 +51,7 @@ class Layout:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The size of each axis by its name, in the order of the axes: what records of a run contain."""
+        """Name of each axis -> size, as in the records of a run."""
         return {axis.name: axis.size for axis in self.axes}
 
     @property
@@ -60,7 +60,7 @@ class Layout:
         return ",".join(f"{axis.name}={axis.size}" for axis in self.axes)
 
     def size(self, axis: str) -> int:
-        """The number of ranks along an axis; 1 where the mesh has no such axis."""
+        """The number of ranks along an axis; 1 if the mesh has no such axis."""
         return self.sizes.get(axis, 1)
 
     def coordinates(self, rank: int) -> dict[str, int]:
@@ -81,11 +81,11 @@ class Layout:
         return rank
 
     def index(self, rank: int, axis: str) -> int:
-        """The index of a rank along an axis; 0 where the mesh has no such axis."""
+        """The index of a rank along an axis; 0 if the mesh has no such axis."""
         return self.coordinates(rank).get(axis, 0)
 
     def group(self, rank: int, axis: str) -> tuple[int, ...]:
-        """The ranks that differ from this rank in their index along one axis alone, itself included, in order."""
+        """The ranks of a rank's group along an axis, itself included, in order."""
         own = self.coordinates(rank)
         if axis not in own:
             return (rank,)
@@ -96,7 +96,7 @@ class Layout:
         return tuple(dict.fromkeys(self.group(rank, axis) for rank in range(self.ranks)))
 
     def shard(self, rank: int) -> int:
-        """Which part of the network a rank holds: 0 for all ranks where no axis divides it."""
+        """Number of the shard of the weights that a rank has; 0 if no axis divides the network."""
         own, shard = self.coordinates(rank), 0
         for axis in self.axes:
             if axis.divides_network:
@@ -109,9 +109,9 @@ class Layout:
 
 
 def mesh(ranks: int, inner: Sequence[Axis] = ()) -> Layout:
-    """The layout of so many ranks: the data axis, then the inner axes. A rank on its own is on the data axis alone."""
+    """The layout of `ranks` ranks: the data axis, then the inner axes; a single rank has the data axis only."""
     if ranks == 1:
         inner = ()
-    data_size, left_over = divmod(ranks, math.prod(axis.size for axis in inner))
-    assert not left_over, f"{ranks} ranks cannot be divided over {Layout(tuple(inner)).text}"
+    data_size, remainder = divmod(ranks, math.prod(axis.size for axis in inner))
+    assert not remainder, f"{ranks} ranks cannot be divided over {Layout(tuple(inner)).text}"
     return Layout((Axis(name=DATA, size=data_size), *inner))

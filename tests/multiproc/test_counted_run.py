@@ -9,7 +9,7 @@ import pytest
 
 from light_launch import launch, manifest, point
 from paceline.analyze.run.cpu_time import cpu_times
-from paceline.analyze.run.run_summary import dissect
+from paceline.analyze.run.run_summary import run_analysis
 from paceline.launch.launcher import Outcome
 from paceline.launch.local import LocalLauncher
 from paceline.storage.folder import RunFolder
@@ -52,7 +52,7 @@ def test_the_account_of_real_time_adds_up(ran) -> None:
         ranks=run.ranks,
         started_at_ns=outcome.started_at_ns,
         ended_at_ns=outcome.ended_at_ns,
-        lines=dissect(run).lines,
+        lines=run_analysis(run).lines,
     )
     assert found is not None and found.problems == ()
     assert found.whole.real_s == pytest.approx(seconds(outcome.ended_at_ns - outcome.started_at_ns))

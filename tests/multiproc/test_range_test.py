@@ -5,7 +5,7 @@ from __future__ import annotations
 import gate
 import pytest
 
-from paceline.analyze.learning.lr_advice import Measured, lr_advice
+from paceline.analyze.learning.lr_advice import RangeTest, lr_advice
 
 STEPS = 100
 RANGE = {"schedule": "range", "lr": 1e-5, "step_factor": 1e6, "steps": STEPS, "epochs": None}
@@ -52,7 +52,7 @@ def test_the_rate_that_is_found_learns_more_in_an_epoch_than_far_larger_and_smal
     given = settings(tmp_path, **kind, **RANGE)
     (found,) = groups[1].run("range_curve", folder=str(tmp_path / "range"), data=digits_folder, settings=given)
     _, rates, losses = zip(*found["curve"], strict=True)
-    test = Measured(seed=3, rates=rates, losses=losses, planned=STEPS)
+    test = RangeTest(seed=3, rates=rates, losses=losses, planned=STEPS)
     lr = lr_advice([test], batch_global=40, ranks=1).lr
     assert lr is not None
     accuracy = {}

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from paceline.analyze.run.run_summary import anatomy, dissect
-from paceline.analyze.run.slow_causes import suspects
+from paceline.analyze.run.run_summary import run_analysis, trace_summary
+from paceline.analyze.run.slow_causes import slow_causes
 from paceline.errors import FolderError, StorageError
 from paceline.records.rank_trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
 from paceline.records.trace_rows import without
@@ -35,15 +35,15 @@ same_folder = settings(max_examples=150, suppress_health_check=[HealthCheck.func
 
 def analysed(run: RunTrace) -> TraceSummary:
     """All that is made of a run; its ledgers have to sum."""
-    found = dissect(run)
-    named = suspects(run, found)
+    found = run_analysis(run)
+    named = slow_causes(run, found)
     assert [each.lost_s for each in named] == sorted((each.lost_s for each in named), reverse=True)
     window_s = (run.ended_at_ns - run.started_at_ns) / 1e9
-    for ledger in found.anatomy.ledgers_s:
+    for ledger in found.summary.ledgers_s:
         assert tuple(ledger) == LEDGER_KINDS
         known = [value for value in ledger.values() if value is not None]
         assert min(known) >= 0 and sum(known) == pytest.approx(window_s, rel=1e-9)
-    return found.anatomy
+    return found.summary
 
 
 @functools.cache
@@ -199,5 +199,5 @@ def test_messages_told_twice_are_counted_once_where_they_are_the_same(folder: Ru
 
 def test_a_window_of_no_length_has_empty_ledgers() -> None:
     run = real()
-    found = anatomy(replace(run, ended_at_ns=run.started_at_ns))
+    found = trace_summary(replace(run, ended_at_ns=run.started_at_ns))
     assert all(sum(value or 0 for value in ledger.values()) == 0 for ledger in found.ledgers_s)

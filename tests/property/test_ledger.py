@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.analyze.run.ledger import COMM_KINDS, ledgers, ledgers_ns, mean_ledger
+from paceline.analyze.run.ledger import COMM_KINDS, ledger_ns, ledgers, mean_ledger, time_lines
 from paceline.records.rank_trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
 from trace_samples import Row, trace_of
 
@@ -41,7 +41,7 @@ def rank_trace(spans: list[S], rank: int = 0) -> RankTrace:
 
 def charged(run: list[list[S]], window: tuple[int, int], ranks: int | None = None) -> tuple[dict[str, int | None], ...]:
     traces = [rank_trace(spans, rank) for rank, spans in enumerate(run)]
-    return ledgers_ns(traces, started_at_ns=window[0], ended_at_ns=window[1], ranks=ranks)
+    return tuple(ledger_ns(line) for line in time_lines(traces, window, ranks=ranks))
 
 
 def oracle(run: list[list[S]], window: tuple[int, int], ranks: int) -> list[dict[str, int | None]]:

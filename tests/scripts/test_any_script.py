@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.analyze.run.run_summary import anatomy
+from paceline.analyze.run.run_summary import trace_summary
 from paceline.records.rank_trace import SPAN_KINDS, RankTrace
 from paceline.records.script_outcome import ScriptOutcome
 from paceline.records.trace_summary import RunTrace, TraceSummary
@@ -56,7 +56,7 @@ class Ran:
 
     @property
     def anatomy(self) -> TraceSummary:
-        return anatomy(self.run)
+        return trace_summary(self.run)
 
     def outcome(self, rank: int = 0) -> ScriptOutcome:
         return read_record(self.record.rank_script(rank), ScriptOutcome)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from paceline.analyze.run.run_summary import dissect
+from paceline.analyze.run.run_summary import run_analysis
 from paceline.cli.app import main
 from paceline.storage.folder import RunFolder
 from paceline.storage.run_trace import read_run
@@ -83,6 +83,6 @@ def test_the_probe_is_attached_to_ranks_that_srun_started(slurm, tmp_path: Path)
     assert done.returncode == 0, done.stderr
     run = read_run(RunFolder(tmp_path / "watched"))
     assert (run.ranks, len(set(run.hosts))) == (2, 2)
-    messages = dissect(run).anatomy.messages
+    messages = run_analysis(run).summary.messages
     gradients = [kind for kind in messages if (kind.operation, kind.payload_bytes) == ("allreduce_", 10 * 4)]
     assert [kind.count for kind in gradients] == [5], messages

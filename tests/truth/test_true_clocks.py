@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from paceline.analyze.run.messages import messages
-from paceline.analyze.run.run_summary import anatomy
+from paceline.analyze.run.run_summary import trace_summary
 from paceline.records.allocation import Clock
 from paceline.records.run import Machine, RankReport
 from paceline.storage.codec import write_record
@@ -128,7 +128,7 @@ def test_instants_are_those_of_one_clock_to_within_the_error(recorded, off_by_ns
 def test_a_rank_is_called_late_only_where_it_was(recorded, off_by_ns) -> None:
     """However the clocks are off within the error: never where another was last, always where late by twice that."""
     say_clocks(recorded.folder, (0, AHEAD_NS + off_by_ns))
-    found = anatomy(read_run(recorded.folder))
+    found = trace_summary(read_run(recorded.folder))
     before, after = recorded.before_ns, recorded.after_ns
     for rank, other in ((0, 1), (1, 0)):
         least, most = before[rank] - after[other], after[rank] - before[other]
@@ -141,7 +141,7 @@ def test_a_rank_is_called_late_only_where_it_was(recorded, off_by_ns) -> None:
 def test_without_its_offset_a_clock_would_lead_astray(recorded) -> None:
     """Which is why the offset is taken off: unaligned, rank 1 seems to be last, always and by over an hour."""
     say_clocks(recorded.folder, (0, 0))
-    assert anatomy(read_run(recorded.folder)).wall_s > 3600
+    assert trace_summary(read_run(recorded.folder)).wall_s > 3600
 
 
 def test_a_clock_that_gains_is_put_right_between_two_comparisons(tmp_path) -> None:

@@ -14,7 +14,7 @@ from bench.live import LiveRanks
 
 from paceline.analyze.run.arrivals import sums_until
 from paceline.analyze.run.messages import messages
-from paceline.analyze.run.run_summary import anatomy, dissect
+from paceline.analyze.run.run_summary import run_analysis, trace_summary
 from paceline.analyze.run.run_timeline import WAIT
 from paceline.records.rank_trace import SPAN_KINDS
 from paceline.records.trace_summary import MessageKind, RunTrace, TraceSummary
@@ -63,7 +63,7 @@ def waits_and_delays(ranks: LiveRanks, folder: Path, data: Path, strategy: str) 
     )
     assert min(said[1]["taken_s"]) >= 0.2
     late_s = (np.array(said[1]["ready_ns"]) - np.array(said[0]["ready_ns"])) / 1e9
-    prompt = dissect(run).lines[0]
+    prompt = run_analysis(run).lines[0]
     steps = np.flatnonzero(run.traces[0].kind == SPAN_KINDS.index("step"))
     starts, ends = run.traces[0].start_ns[steps], run.traces[0].end_ns[steps]
     waits_s = (sums_until(prompt, ends) - sums_until(prompt, starts))[WAIT] / 1e9
@@ -84,7 +84,7 @@ def test_messages_are_as_many_and_as_large_as_model_and_strategy_imply(
 ) -> None:
     """The whole gradient once a step, DDP's warm-up pass included; between two ranks a ring sends it once each way."""
     run, _ = trained(ranks, tmp_path, digits, strategy=strategy)
-    found = anatomy(run)
+    found = trace_summary(run)
     (kind,) = gradients(found)
     passes = STEPS + (strategy != "flat")
     assert (kind.payload_bytes, kind.count, kind.dtype) == (GRADIENTS * width, passes, dtype)
@@ -102,7 +102,7 @@ def test_messages_are_as_many_and_as_large_as_model_and_strategy_imply(
 def test_local_sgd_sends_parameters_and_state_every_few_steps(ranks, digits, tmp_path) -> None:
     """Adam's two moments go along: three copies of the parameters, every eighth step, and none between."""
     run, _ = trained(ranks, tmp_path, digits, strategy="local-sgd", steps=17)
-    sent = gradients(anatomy(run))
+    sent = gradients(trace_summary(run))
     assert sum(kind.payload_bytes * kind.count for kind in sent) == 3 * GRADIENTS * 4 * 3, sent  # and once at the end
 
 
@@ -123,7 +123,7 @@ def lateness_to_profiler(ranks: LiveRanks, folder: Path, *, repeats: int) -> tup
     ours = own.completed_ns[reduced]
     theirs = np.min(np.array(said), axis=0)  # over for all when it is for one
     assert len(ours) == len(theirs) == repeats
-    late = anatomy(run).lateness
+    late = trace_summary(run).lateness
     assert late is not None and late.messages == 2 * (repeats + 2)  # and barriers
     return statistics.median((ours - theirs) / 1e9), late.p99_s
 
@@ -142,7 +142,9 @@ def test_bus_bandwidth_is_that_of_the_wire(net_hosts, far_ranks, tmp_path, rate,
         for measurement in range(5):
             folder = tmp_path / str(measurement)
             far_ranks.ask("exchange", folder=str(folder), payload_bytes=payload, repeats=4)
-            (kind,) = (kind for kind in anatomy(read_run(RunFolder(folder))).messages if kind.payload_bytes == payload)
+            (kind,) = (
+                kind for kind in trace_summary(read_run(RunFolder(folder))).messages if kind.payload_bytes == payload
+            )
             assert kind.count == 4 and kind.bus_bytes_per_s is not None
             found.append(kind.bus_bytes_per_s * 8 / bits_per_s)
     assert 0.85 < statistics.median(found) < 1.15, found

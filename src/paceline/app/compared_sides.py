@@ -17,7 +17,7 @@ from paceline.units import counted
 if TYPE_CHECKING:
     from paceline.analyze.compare.point_matching import Settings
     from paceline.analyze.compare.side_changes import Pair
-    from paceline.analyze.compare.spent import Spent
+    from paceline.analyze.compare.spent import RunCosts
     from paceline.records.changes import Change, Changes, Compared, Comparison, Difference, SideFigures
     from paceline.records.study import Point
     from paceline.studies.folder.compared_side import Side, SideRun
@@ -129,25 +129,25 @@ class _Reader:
     """Reads the spans of a run once, in however many comparisons it stands."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Path, bool], Spent] = {}
+        self._known: dict[tuple[Path, bool], RunCosts] = {}
 
-    def spent(self, runs: Sequence[SideRun], *, by_step: bool) -> tuple[Spent, ...]:
+    def spent(self, runs: Sequence[SideRun], *, by_step: bool) -> tuple[RunCosts, ...]:
         """What each of the runs spent."""
         return tuple(self._one(run, by_step=by_step) for run in runs)
 
-    def _one(self, run: SideRun, *, by_step: bool) -> Spent:
-        from paceline.analyze.compare.spent import spent, without_spans
+    def _one(self, run: SideRun, *, by_step: bool) -> RunCosts:
+        from paceline.analyze.compare.spent import costs_without_spans, run_costs
         from paceline.storage.run_trace import read_run
 
         key = (run.folder.path, by_step)
         if key not in self._known:
             try:
                 trace = read_run(run.folder)
-                found = spent(trace, run.result, by_step=by_step, samples_per_step=run.samples_per_step)
+                found = run_costs(trace, run.result, by_step=by_step, samples_per_step=run.samples_per_step)
             except PacelineError as error:
                 if run.result is None or by_step:
                     raise
-                found = without_spans(run.result, error.what)
+                found = costs_without_spans(run.result, error.what)
             self._known[key] = found
         return self._known[key]
 
@@ -158,7 +158,7 @@ def _points(
     """The points that two studies have in common, the settings that set them apart, and the points left over."""
     from paceline.analyze.compare.point_matching import matching
     from paceline.analyze.compare.side_changes import RUNS, STEPS, Pair
-    from paceline.analyze.compare.spent import middle
+    from paceline.analyze.compare.spent import median_index
     from paceline.records.study import point_label
 
     matched = matching(a.points, b.points)
@@ -172,7 +172,7 @@ def _points(
         by_step = bool(min(map(len, runs)) == 1)
         if by_step:
             # One run against several: their middle one stands for them.
-            runs = tuple((own[middle([run.result for run in own if run.result])],) for own in runs)
+            runs = tuple((own[median_index([run.result for run in own if run.result])],) for own in runs)
         pair = Pair(
             label=point_label(first, vary),
             a=first.point_id,

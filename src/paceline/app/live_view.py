@@ -57,13 +57,13 @@ class LiveView(ShownText):
 
     def look(self, *, whole: bool = False) -> Watched:
         """The state now, rates since the last look; `whole` reads all files from their beginning."""
-        from paceline.analyze.study.live_study_figures import remembered, watched
+        from paceline.analyze.study.live_study_figures import live_view, next_memory
 
         found, at_s = self._source.look(whole=whole), time.monotonic()
-        self._memory = remembered(self._memory, found, at_s)
+        self._memory = next_memory(self._memory, found, at_s)
         self.caught_up = not found.unread and (found.run is None or found.run.caught_up)
         looked_at = datetime.now().astimezone().isoformat(timespec="seconds")
-        return watched(found, self._memory, at_s=at_s, looked_at=looked_at)
+        return live_view(found, self._memory, at_s=at_s, looked_at=looked_at)
 
     def snapshot(self) -> Watched:
         """The whole state now; while a run is active, with rates over one second."""

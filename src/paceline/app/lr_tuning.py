@@ -120,9 +120,11 @@ def tune(
 
 
 def _advice(tests: Sequence[RangeTest], planned_steps: int) -> LrAdvice:
-    from paceline.analyze.learning.lr_advice import Measured, lr_advice
+    from paceline.analyze.learning.lr_advice import RangeTest, lr_advice
 
-    measured = [Measured(seed=test.seed, rates=test.rates, losses=test.losses, planned=planned_steps) for test in tests]
+    measured = [
+        RangeTest(seed=test.seed, rates=test.rates, losses=test.losses, planned=planned_steps) for test in tests
+    ]
     point = tests[0].point
     return lr_advice(measured, batch_global=point.batch_global, ranks=point.data_size)
 

@@ -81,8 +81,8 @@ def trace(
     """
     from paceline.analyze.run.cpu_time import cpu_times
     from paceline.analyze.run.efficiencies import explained
-    from paceline.analyze.run.run_summary import dissect
-    from paceline.analyze.run.slow_causes import suspects
+    from paceline.analyze.run.run_summary import run_analysis
+    from paceline.analyze.run.slow_causes import slow_causes
     from paceline.storage.folder import RunFolder
     from paceline.storage.run_counters import read_counters
 
@@ -91,8 +91,8 @@ def trace(
             f"--top {top} leaves nothing to show.", right="For example: --top 20", next="See: paceline trace --help"
         )
     read, chosen = read_chosen(Path(folder), point, run)
-    dissected = dissect(read)
-    tree = dissected.anatomy.efficiencies
+    dissected = run_analysis(read)
+    tree = dissected.summary.efficiencies
     counters = read_counters(RunFolder(Path(read.name)))
     cpu = cpu_times(
         counters,
@@ -103,9 +103,9 @@ def trace(
     )
     return TraceView(
         run=read,
-        summary=dissected.anatomy,
+        summary=dissected.summary,
         explained=dict(explained(tree)) if tree else {},
-        causes=suspects(read, dissected, counters),
+        causes=slow_causes(read, dissected, counters),
         cpu=cpu,
         chosen=chosen,
         top=top,

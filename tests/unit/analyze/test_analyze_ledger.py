@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from paceline.analyze.run.ledger import ledgers, ledgers_ns, mean_ledger
+from paceline.analyze.run.ledger import ledger_ns, ledgers, mean_ledger, time_lines
 from paceline.records.rank_trace import LEDGER_KINDS, SPAN_KINDS, RankTrace, Words
 
 
 def charged(traces, window=(0, 100), ranks=None) -> list[dict[str, int | None]]:
     """Ledgers in nanoseconds without the kinds that are 0."""
-    found = ledgers_ns(traces, started_at_ns=window[0], ended_at_ns=window[1], ranks=ranks)
+    found = [ledger_ns(line) for line in time_lines(traces, window, ranks=ranks)]
     for ledger in found:
         assert tuple(ledger) == LEDGER_KINDS
         assert sum(ns for ns in ledger.values() if ns is not None) == window[1] - window[0]
@@ -246,7 +246,7 @@ def test_a_million_spans_fit_and_sum() -> None:
     traces = [one_rank(rank) for rank in range(ranks)]
     tracemalloc.start()
     try:
-        found = ledgers_ns(traces, started_at_ns=0, ended_at_ns=steps * step_ns)
+        found = [ledger_ns(line) for line in time_lines(traces, (0, steps * step_ns))]
         peak_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.analyze.points.series import baselines, series_factors, series_label, unchosen
+from paceline.analyze.points.series import baselines, series_factors, series_label, without_recipe_choices
 from paceline.analyze.study.study_results import study_results
 from paceline.records.results import StudyResults
 from paceline.records.settings import DataSettings, RunSettings, TrainSettings
@@ -106,7 +106,9 @@ def test_what_a_recipe_chose_by_the_ranks_leaves_one_baseline(given) -> None:
 def test_without_its_choices_a_point_is_as_the_study_gave_it(given) -> None:
     for each in given:
         divided = each.train.epochs_rule != "none"
-        assert unchosen(with_recipe(each)) == replace(each, train=replace(each.train, epochs=None if divided else 10))
+        assert without_recipe_choices(with_recipe(each)) == replace(
+            each, train=replace(each.train, epochs=None if divided else 10)
+        )
 
 
 def test_what_the_study_says_beside_a_recipe_has_its_own_baseline(point) -> None:

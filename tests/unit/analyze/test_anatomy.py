@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.analyze.run.efficiencies import Work, efficiencies, explained
-from paceline.analyze.run.run_summary import anatomy
+from paceline.analyze.run.run_summary import trace_summary
 from paceline.records.rank_trace import RankTrace
 from paceline.records.trace_summary import RunTrace
 from trace_samples import Row, trace_of
@@ -60,7 +60,7 @@ def slow_rank() -> RunTrace:
 
 
 def test_the_tree_of_a_slow_rank_is_load_balance_and_transfer(slow_rank) -> None:
-    tree = anatomy(slow_rank).efficiencies
+    tree = trace_summary(slow_rank).efficiencies
     assert tree is not None
     assert (tree.load_balance, tree.serialisation, tree.transfer) == pytest.approx((20 / 30, 1.0, 30 / 40))
     assert tree.global_ == pytest.approx(20 / 40)
@@ -84,13 +84,13 @@ def test_ranks_that_wait_in_turn_are_serialised() -> None:
             found.append(Row("step", 20 * n * US, 20 * (n + 1) * US, n))
         return found
 
-    tree = anatomy(run_of(trace_of(rows(0), 0), trace_of(rows(1), 1), ended_at=60)).efficiencies
+    tree = trace_summary(run_of(trace_of(rows(0), 0), trace_of(rows(1), 1), ended_at=60)).efficiencies
     assert tree is not None
     assert (tree.load_balance, tree.serialisation, tree.transfer) == pytest.approx((1.0, 0.5, 1.0))
 
 
 def test_the_last_to_arrive_is_named_with_what_it_did(slow_rank) -> None:
-    quick, slow = anatomy(slow_rank).arrivals
+    quick, slow = trace_summary(slow_rank).arrivals
     assert (quick.last, quick.late_s, quick.caused_wait_s, quick.doing) == (0, None, 0.0, {})
     assert (slow.last, slow.of) == (4, 4)  # the first step warms up
     assert slow.late_s == pytest.approx(20e-6)
@@ -99,12 +99,12 @@ def test_the_last_to_arrive_is_named_with_what_it_did(slow_rank) -> None:
 
 
 def test_what_is_within_the_error_of_the_clocks_is_not_called_late(slow_rank) -> None:
-    assert [each.last for each in anatomy(replace(slow_rank, clock_error_ns=20 * US)).arrivals] == [0, 0]
-    assert [each.last for each in anatomy(replace(slow_rank, clock_error_ns=19 * US)).arrivals] == [0, 4]
+    assert [each.last for each in trace_summary(replace(slow_rank, clock_error_ns=20 * US)).arrivals] == [0, 0]
+    assert [each.last for each in trace_summary(replace(slow_rank, clock_error_ns=19 * US)).arrivals] == [0, 4]
 
 
 def test_the_critical_path_is_the_slow_ranks_work_and_the_network(slow_rank) -> None:
-    path = {(part.rank, part.kind): part.share for part in anatomy(slow_rank).path}
+    path = {(part.rank, part.kind): part.share for part in trace_summary(slow_rank).path}
     assert path[1, "forward"] == pytest.approx(0.75)
     assert sum(share for (_, kind), share in path.items() if kind == "comm-transfer") == pytest.approx(0.25)
     assert (0, "forward") not in path
@@ -112,7 +112,7 @@ def test_the_critical_path_is_the_slow_ranks_work_and_the_network(slow_rank) -> 
 
 
 def test_the_message_table_tells_wait_from_transfer(slow_rank) -> None:
-    (kind,) = anatomy(slow_rank).messages
+    (kind,) = trace_summary(slow_rank).messages
     assert (kind.operation, kind.group, kind.dtype, kind.payload_bytes, kind.count) == (
         "allreduce_",
         "0",
@@ -139,7 +139,7 @@ def test_hidden_transfer_is_told() -> None:
             found.append(Row("step", at * US, (at + 100) * US, n))
         return found
 
-    table = anatomy(run_of(trace_of(rows(0), 0), trace_of(rows(1), 1), ended_at=300)).messages
+    table = trace_summary(run_of(trace_of(rows(0), 0), trace_of(rows(1), 1), ended_at=300)).messages
     assert {kind.payload_bytes: kind.hidden_share for kind in table} == {4000: pytest.approx(0.75), 400: 0.0}
 
 
@@ -155,7 +155,7 @@ def test_the_matrix_knows_senders_and_estimates_rings() -> None:
         Row("collective", 20, 30, 0, "recv_", 100, -1, "0", 0),
         Row("collective", 50, 60, 0, "allreduce_", 300, 0, "0"),
     ]
-    cells = anatomy(
+    cells = trace_summary(
         run_of(*(trace_of(rows, rank) for rank, rows in enumerate((sender, silent, taker))), ended_at=1)
     ).matrix
     found = {(cell.source, cell.target): (cell.payload_bytes, cell.estimated) for cell in cells}
@@ -164,7 +164,7 @@ def test_the_matrix_knows_senders_and_estimates_rings() -> None:
 
 
 def test_a_rank_whose_trace_is_missing_leaves_out_what_hangs_on_it(slow_rank) -> None:
-    found = anatomy(replace(slow_rank, traces=slow_rank.traces[:1]))
+    found = trace_summary(replace(slow_rank, traces=slow_rank.traces[:1]))
     assert (found.efficiencies, found.path, found.lateness) == (None, (), None)
     assert [kind.wait_s for kind in found.messages] == [None]
     assert [each.last for each in found.arrivals] == [0]
@@ -173,7 +173,7 @@ def test_a_rank_whose_trace_is_missing_leaves_out_what_hangs_on_it(slow_rank) ->
 def test_completions_are_the_earliest_and_the_rest_is_late(slow_rank) -> None:
     quick, slow = slow_rank.traces
     later = replace(slow, end_ns=slow.end_ns + 3 * US * (slow.kind == slow.kind[-1]))
-    found = anatomy(replace(slow_rank, traces=(quick, later)))
+    found = trace_summary(replace(slow_rank, traces=(quick, later)))
     assert found.lateness is not None
     assert found.lateness.p99_s == pytest.approx(3e-6)
     assert found.messages[0].transfer_s == pytest.approx(10e-6)
@@ -181,7 +181,7 @@ def test_completions_are_the_earliest_and_the_rest_is_late(slow_rank) -> None:
 
 def test_a_run_without_steps_has_what_needs_none(slow_rank) -> None:
     traces = tuple(replace(trace, kind=trace.kind.clip(max=9)) for trace in slow_rank.traces)
-    found = anatomy(replace(slow_rank, traces=traces))
+    found = trace_summary(replace(slow_rank, traces=traces))
     assert (found.steps, found.efficiencies, found.arrivals) == (0, None, ())
     assert len(found.ledgers_s) == 2 and found.messages
 

@@ -10,11 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.analyze.compare.caveats import standing_caveats
-from paceline.analyze.compare.side_changes import RUNS, STEPS, Pair, changes, slower_than
-from paceline.analyze.compare.spent import Cost, Spent
+from paceline.analyze.compare.side_changes import RUNS, STEPS, Pair, changes_of_sides, slower_than
+from paceline.analyze.compare.spent import Cost, RunCosts
 from paceline.records.changes import Compared, Difference
 from paceline.records.rank_trace import LEDGER_KINDS
 from paceline.records.trace_summary import Efficiencies, MessageKind
+
+
+def changes(pairs):
+    (found,) = changes_of_sides([pairs])
+    return found
 
 
 def ledger(**kinds_s: float) -> dict[str, float]:
@@ -30,21 +35,21 @@ def cost(kinds_s: dict[str, float], *, steps: int = 10, samples: float | None = 
     )
 
 
-def runs(*ledgers_s: dict[str, float], **changed: object) -> tuple[Spent, ...]:
+def runs(*ledgers_s: dict[str, float], **changed: object) -> tuple[RunCosts, ...]:
     """Runs whose every step took these seconds by kind."""
     return tuple(
-        Spent(name=f"run {number}", costs=(cost(each),), steps=20, accuracy=0.9 + number / 1000, **changed)  # pyright: ignore[reportArgumentType]
+        RunCosts(name=f"run {number}", costs=(cost(each),), steps=20, accuracy=0.9 + number / 1000, **changed)  # pyright: ignore[reportArgumentType]
         for number, each in enumerate(ledgers_s, start=1)
     )
 
 
-def scattered(n: int, seed: int, **kinds_s: float) -> tuple[Spent, ...]:
+def scattered(n: int, seed: int, **kinds_s: float) -> tuple[RunCosts, ...]:
     """Runs that differ by a per cent or so in every kind."""
     noise = random.Random(seed)
     return runs(*(ledger(**{k: v * noise.uniform(0.99, 1.01) for k, v in kinds_s.items()}) for _ in range(n)))
 
 
-def pair(a: tuple[Spent, ...], b: tuple[Spent, ...], label: str = "2 ranks", over: str = RUNS) -> Pair:
+def pair(a: tuple[RunCosts, ...], b: tuple[RunCosts, ...], label: str = "2 ranks", over: str = RUNS) -> Pair:
     return Pair(label=label, a="a", b="b", over=over, a_runs=a, b_runs=b)
 
 
@@ -147,7 +152,7 @@ def test_the_unit_is_a_sample_where_steps_take_different_numbers_of_them() -> No
 
 
 def test_what_one_side_cannot_divide_is_other_on_both() -> None:
-    def merged(run: Spent) -> Spent:
+    def merged(run: RunCosts) -> RunCosts:
         own = {kind: value for kind, value in (run.costs[0].ledger_s or {}).items() if not kind.startswith("comm-")}
         own["other"] += (run.costs[0].ledger_s or {})["comm-wait"]
         return replace(run, costs=(replace(run.costs[0], ledger_s=own),), gap="Not divided.")
@@ -169,16 +174,16 @@ def test_without_spans_there_are_times_and_no_parts() -> None:
 def test_what_is_damaged_is_said_once_for_all_runs() -> None:
     broken = tuple(replace(run, problems=("Spans break off.",)) for run in A)
     ((change,), _) = changes([pair(broken, (*SLOWER[:4], replace(SLOWER[4], problems=("No spans of rank 1.",))))])
-    assert change.notes == ("A: Spans break off. (So in 5 runs.)", "B: No spans of rank 1.")
+    assert change.notes == ("A: Spans break off. (In 5 runs.)", "B: No spans of rank 1.")
 
 
 def test_a_side_without_times_is_named() -> None:
-    nothing = (Spent(name="x", costs=(), gap="It shows no steps."),)
+    nothing = (RunCosts(name="x", costs=(), gap="It shows no steps."),)
     found, notes = changes([pair(A, nothing), pair((), A, "4 ranks"), pair(A, A, "8 ranks")])
     assert [change.label for change in found] == ["8 ranks"]
     assert notes == (
-        "2 ranks: B has no time that counts (It shows no steps).",
-        "4 ranks: A has no time that counts (no run of it is finished).",
+        "2 ranks: B has no timed steps (It shows no steps).",
+        "4 ranks: A has no timed steps (no finished run).",
     )
 
 

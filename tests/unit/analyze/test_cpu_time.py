@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paceline.analyze.run.cpu_time import cpu_times
-from paceline.analyze.run.run_summary import dissect
+from paceline.analyze.run.run_summary import run_analysis
 from paceline.records.counters import COUNTERS, CpuTimes, RankCounters
 from trace_samples import Row, allreduce, run_of, trace_of
 
@@ -70,7 +70,7 @@ def test_real_time_of_a_process_ends_with_its_last_sample() -> None:
     assert found.whole.real_s == 10.0
     assert found.problems == (
         "There are no counters of rank 1.",
-        "The counters of process 0 break off: what came after is not in its figures.",
+        "The counters of process 0 are truncated: later samples are missing.",
     )
 
 
@@ -89,7 +89,7 @@ def line_of(*spans: tuple[str, int, int], until: int = 10_000):
         waits = [(start, end) for kind, start, end in spans if kind == "communicate"]
         rows += [allreduce(start * MS, n, end * MS) for n, (start, end) in enumerate(waits)]
         traces.append(trace_of(rows, rank))
-    return dissect(run_of(traces, 2, (0, until * MS))).lines[:1]
+    return run_analysis(run_of(traces, 2, (0, until * MS))).lines[:1]
 
 
 def test_exposed_time_beyond_that_off_a_core_was_spent_on_one() -> None:
@@ -149,7 +149,7 @@ def test_a_meter_that_was_given_up_on_the_way_is_not_measured() -> None:
 
 def test_a_file_that_cannot_be_read_is_named() -> None:
     found = times(busy(0, user=1), counters_of(1, []))
-    assert found.problems == ("The counters of process 1 cannot be read, or hold no sample.",)
+    assert found.problems == ("The counters of process 1 cannot be read, or contain no sample.",)
 
 
 def with_threads(counters: RankCounters, threads: int) -> RankCounters:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.analyze.learning.faults import dead, diverged, run_fault, run_faults, that_learned
+from paceline.analyze.learning.faults import dead, diverged, learning_runs, run_fault, run_faults
 from paceline.records.finding import Note
 
 
@@ -81,6 +81,6 @@ def test_the_fewer_that_learned_nothing_are_left_out_and_the_many_are_what_it_co
     guess = line(validation_loss=math.log(10), validation_accuracy=0.1)
     learns = line(validation_loss=0.1, validation_accuracy=0.97)
     runs = [run(point(1), n, epochs=(guess if n <= asleep else learns,), classes=10) for n in range(1, 6)]
-    found = that_learned(runs)
+    found = learning_runs(runs)
     assert len(found) == left
     assert left == 5 or all(one.run > asleep for one in found)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from export_samples import US, any_rows, sample_run
-from paceline.analyze.run.ledger import ledgers_ns
+from paceline.analyze.run.ledger import ledger_ns, time_lines
 from paceline.analyze.views.graph import graphs
 from paceline.records.rank_trace import LEDGER_KINDS
 from paceline.records.trace_summary import RunTrace
@@ -113,7 +113,7 @@ def is_ordered(graph: RankGraph) -> bool:
 def test_a_graph_is_in_order_and_computation_adds_up_to_the_ledger(ranks: list[list[Row]]) -> None:
     traces = tuple(trace_of(rows, rank) for rank, rows in enumerate(ranks))
     run = RunTrace(name="", ranks=len(ranks), started_at_ns=0, ended_at_ns=40, traces=traces)
-    ledgers = ledgers_ns(traces, started_at_ns=0, ended_at_ns=40)
+    ledgers = [ledger_ns(line) for line in time_lines(traces, (0, 40))]
     for graph, ledger, trace in zip(graphs(run), ledgers, traces, strict=True):
         assert is_ordered(graph)
         assert (graph.kind < 0).sum() == (trace.kind == 9).sum()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paceline.analyze.run.host_matrix import between_hosts
+from paceline.analyze.run.message_matrix import host_matrix
 from paceline.records.trace_summary import Exchange
 
 
@@ -14,7 +14,7 @@ def cell(source: int, target: int, payload: int, seconds: float | None = 1.0, *,
 
 def test_ranks_of_a_host_are_taken_together() -> None:
     ring = [cell(0, 1, 10), cell(1, 2, 20), cell(2, 3, 30, None), cell(3, 0, 40, estimated=False)]
-    names, cells = between_hosts(ring, ("b", "b", "a", "a"))
+    names, cells = host_matrix(ring, ("b", "b", "a", "a"))
     assert names == ("b", "a")
     assert {(each.source, each.target): each.payload_bytes for each in cells} == {
         (0, 0): 10,
@@ -27,12 +27,12 @@ def test_ranks_of_a_host_are_taken_together() -> None:
 
 
 def test_several_pairs_of_the_same_hosts_add_up() -> None:
-    names, cells = between_hosts([cell(0, 2, 10, None), cell(1, 2, 5, 0.5), cell(1, 3, 1, 0.25)], ("a", "a", "b", "b"))
+    names, cells = host_matrix([cell(0, 2, 10, None), cell(1, 2, 5, 0.5), cell(1, 3, 1, 0.25)], ("a", "a", "b", "b"))
     (found,) = cells
     assert (found.payload_bytes, found.seconds, found.messages) == (16, 0.75, 6)
     assert names[found.source] == "a" and names[found.target] == "b"
 
 
 def test_servers_and_unknown_hosts_are_left_out() -> None:
-    assert between_hosts([cell(0, 2, 10)], ("a", "b")) == (("a", "b"), ())
-    assert between_hosts([cell(0, 1, 10)], ()) == ((), ())
+    assert host_matrix([cell(0, 2, 10)], ("a", "b")) == (("a", "b"), ())
+    assert host_matrix([cell(0, 1, 10)], ()) == ((), ())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paceline.analyze.learning.verdicts import Asked, learned, references
+from paceline.analyze.learning.verdicts import LearningOptions, references, with_learning
 from paceline.analyze.points.speedups import ratio
 from paceline.analyze.points.timing import throughputs
 from paceline.analyze.study.study_results import study_results
@@ -97,11 +97,11 @@ def test_samples_count_and_not_steps(point, run, epoch, learners, results) -> No
 
 
 def learned_rows(points, runs) -> Any:
-    """Rows of `learned` alone, without traces: throughputs from the runs."""
+    """Rows of `with_learning` alone, without traces: throughputs from the runs."""
     own = {point.point_id: [one for one in runs if one.point_id == point.point_id] for point in points}
     pace = {point_id: throughputs(each) for point_id, each in own.items()}
     rows = [row_of(point, points[0], pace) for point in points]
-    return learned(rows, own, pace, Asked(target=0.94, margin=0.005))[0]
+    return with_learning(rows, own, pace, LearningOptions(target=0.94, margin=0.005))[0]
 
 
 def row_of(point, base, pace):
@@ -204,8 +204,8 @@ def test_epochs_that_are_divided_by_ranks_are_the_same_recipe(point) -> None:
 def test_a_script_has_no_learning(point, run) -> None:
     script = replace(point(1), script=ScriptSettings(path="train.py"), train=TrainSettings())
     runs = {script.point_id: [run(script, epochs=(), test_accuracy=None, test_loss=None)]}
-    rows, lesson = learned(
-        [row_of(script, script, {script.point_id: {1: 1.0}})], runs, {}, Asked(target=None, margin=0.005)
+    rows, lesson = with_learning(
+        [row_of(script, script, {script.point_id: {1: 1.0}})], runs, {}, LearningOptions(target=None, margin=0.005)
     )
     assert rows[0].learning is None and lesson.target is None and lesson.checks == ()
 
@@ -227,7 +227,9 @@ def test_a_point_with_a_dead_run_is_called_equal_to_none(point, learners, epoch)
 def checked(points, runs):
     rows = [row_of(each, each, {each.point_id: {1: 1.0}}) for each in points]
     own = {each.point_id: [one for one in runs if one.point_id == each.point_id] for each in points}
-    (check,) = learned(rows, own, {each.point_id: {} for each in points}, Asked(target=None, margin=0.005))[1].checks
+    (check,) = with_learning(
+        rows, own, {each.point_id: {} for each in points}, LearningOptions(target=None, margin=0.005)
+    )[1].checks
     return check
 
 

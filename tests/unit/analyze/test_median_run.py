@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.analyze.points.median_run import median_run
-from paceline.analyze.points.traffic import traffic
+from paceline.analyze.points.median_run import median_run, traffic
 from paceline.records.finding import Note
 from paceline.records.rank_trace import RankTrace
 from trace_samples import Row, allreduce, trace_of, traces_of

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.analyze.run.moves import Moves, moved, steps_per_s
+from paceline.analyze.study.live_study_figures import PulseReadings, steps_per_s, with_pulse
 from paceline.storage.pulse import Pulse
 
 
-def seen(*looks: tuple[float, int], beats: bool = True) -> Moves | None:
+def seen(*looks: tuple[float, int], beats: bool = True) -> PulseReadings | None:
     moves = None
     for number, (at_s, step) in enumerate(looks, start=1):
-        moves = moved(moves, Pulse(number if beats else 1, step, 100, 0, "compute"), at_s)
+        moves = with_pulse(moves, Pulse(number if beats else 1, step, 100, 0, "compute"), at_s)
     return moves
 
 

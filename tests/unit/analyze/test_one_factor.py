@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.analyze.study.one_factor import effects, trained_s
+from paceline.analyze.study.one_factor import effects, training_time_s
 from paceline.records.results import Effect
 from paceline.records.settings import RunSettings, TrainSettings
 from paceline.records.study import Study
@@ -128,9 +128,9 @@ def test_points_that_were_left_out_have_no_effect_and_without_a_baseline_there_i
 
 
 def test_training_time_is_that_of_all_epochs_and_of_a_script_that_of_the_run(run, point) -> None:
-    assert trained_s(run(point(), epoch_s=2.0)) == 8.0  # the first epoch of these runs takes three times as long
-    assert trained_s(run(point(), epochs=(), total_s=5.0)) == 5.0
-    assert trained_s(run(point(), resumed_from_step=3)) is None
+    assert training_time_s(run(point(), epoch_s=2.0)) == 8.0  # the first epoch of these runs takes three times as long
+    assert training_time_s(run(point(), epochs=(), total_s=5.0)) == 5.0
+    assert training_time_s(run(point(), resumed_from_step=3)) is None
 
 
 def test_a_run_that_learned_nothing_hides_no_effect_on_accuracy_and_has_its_time(run, epoch) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.analyze.run.ledger import ledgers_ns
+from paceline.analyze.run.ledger import ledger_ns, time_lines
 from paceline.analyze.views.picture import MOST_RANKS, picture
 from paceline.records.rank_trace import LEDGER_KINDS, RankTrace, Words
 from paceline.records.run_picture import NOT_SEEN, PICTURE_KINDS, Lane, Picture
@@ -244,7 +244,7 @@ def test_a_picture_adds_up_to_the_ledger_whatever_the_trace(
         traces.append(trace_of(made, rank))
     run = run_of(traces, len(traces), (0, 100))
     drawn = picture(run, limit)
-    charged = ledgers_ns(traces, started_at_ns=0, ended_at_ns=100)
+    charged = [ledger_ns(line) for line in time_lines(traces, (0, 100))]
     for rank, ledger in enumerate(charged):
         assert spent(drawn, rank) == {kind: ns or 0 for kind, ns in ledger.items()}
     for lane in drawn.lanes:

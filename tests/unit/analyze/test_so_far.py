@@ -11,7 +11,7 @@ import pytest
 
 from compared_studies import attached_run
 from paceline.analyze.run.ledger import ledgers
-from paceline.analyze.run.so_far import SoFar, begun, so_far
+from paceline.analyze.run.so_far import PartialLedger, empty_ledger, extended_ledger
 from paceline.records.rank_trace import LEDGER_KINDS, RankTrace, Words
 from paceline.storage.folder import RunFolder
 from paceline.storage.run_trace import read_run
@@ -52,10 +52,10 @@ def pieces(trace: RankTrace, cuts: list[int]) -> list[RankTrace]:
     return [rows_of(trace, np.arange(first, last)) for first, last in itertools.pairwise(edges)]
 
 
-def counted(ranks: int, looks: list[list[RankTrace]], start: int | None = 0) -> SoFar:
-    found = begun(ranks, start)
+def counted(ranks: int, looks: list[list[RankTrace]], start: int | None = 0) -> PartialLedger:
+    found = empty_ledger(ranks, start)
     for look in looks:
-        found = so_far(found, [trace for trace in look if len(trace)])
+        found = extended_ledger(found, [trace for trace in look if len(trace)])
     return found
 
 
@@ -80,14 +80,14 @@ def test_pieces_sum_to_the_ledger_of_the_whole(traces: tuple[RankTrace, ...], se
 def test_what_was_counted_is_let_go_of(traces: tuple[RankTrace, ...]) -> None:
     looks = [list(parts) for parts in zip(*(pieces(trace, [40, 80, 120]) for trace in traces), strict=True)]
     found = counted(2, looks)
-    assert max(len(trace) for trace in found.kept) < 30 < min(len(trace) for trace in traces)
+    assert max(len(trace) for trace in found.pending) < 30 < min(len(trace) for trace in traces)
 
 
 def test_nothing_is_counted_before_two_steps_of_every_rank(traces: tuple[RankTrace, ...]) -> None:
     first = counted(2, [[traces[0]]])
     assert first.step == -1 and first.ledgers_s == {}, "of the other rank nothing was flushed"
     assert counted(3, [list(traces)]).ledgers_s == {}, "a third is missing"
-    assert so_far(first, [traces[1]]).step == STEPS - 2
+    assert extended_ledger(first, [traces[1]]).step == STEPS - 2
 
 
 def test_without_a_launch_it_begins_with_the_first_span(traces: tuple[RankTrace, ...]) -> None:

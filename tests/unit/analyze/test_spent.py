@@ -13,11 +13,11 @@ from paceline.analyze.compare.spent import (
     _alike_steps,
     _num_blocks,
     _step_costs_ns,
-    middle,
-    spent,
-    without_spans,
+    costs_without_spans,
+    median_index,
+    run_costs,
 )
-from paceline.analyze.run.run_summary import dissect
+from paceline.analyze.run.run_summary import run_analysis
 from paceline.analyze.stats.two_samples import rank_test
 from paceline.records.rank_trace import LEDGER_KINDS
 from trace_samples import Row, run_of, trace_of
@@ -54,7 +54,7 @@ def epochs_of(epoch, steps: int, per_step_us: float = 45.0):
 
 def test_a_run_costs_what_its_timed_epochs_took(point, run, epoch) -> None:
     result = run(point(2), epochs=epochs_of(epoch, 12), test_accuracy=0.5)
-    found = spent(two_ranks(), result)
+    found = run_costs(two_ranks(), result)
     (cost,) = found.costs
     # From the start of the seventh step to the end of the twelfth: what lies between steps is in it.
     assert (cost.steps, cost.samples, cost.total_s) == (6, 192, pytest.approx((6 * 45 - 5) * 1e-6))
@@ -67,14 +67,14 @@ def test_a_run_costs_what_its_timed_epochs_took(point, run, epoch) -> None:
 
 
 def test_without_a_result_the_timed_steps_are_those_after_the_first() -> None:
-    (cost,) = spent(two_ranks(), None).costs
+    (cost,) = run_costs(two_ranks(), None).costs
     assert (cost.steps, cost.samples) == (11, None)
     assert cost.total_s == pytest.approx((11 * 45 - 5) * 1e-6)
 
 
 def test_steps_are_their_spans_and_what_lies_between_them_is_left_out(point, run, epoch) -> None:
     run_trace = two_ranks(32)
-    costs_ns = _step_costs_ns(run_trace.traces, dissect(run_trace).lines)
+    costs_ns = _step_costs_ns(run_trace.traces, run_analysis(run_trace).lines)
     assert costs_ns.shape == (31, len(LEDGER_KINDS))
     for row in costs_ns:
         own = dict(zip(LEDGER_KINDS, row.tolist(), strict=True))
@@ -83,7 +83,7 @@ def test_steps_are_their_spans_and_what_lies_between_them_is_left_out(point, run
             "comm-wait": 20 * US,
             "comm-transfer": 20 * US,
         }
-    found = spent(run_trace, run(point(2), epochs=epochs_of(epoch, 32)), by_step=True)
+    found = run_costs(run_trace, run(point(2), epochs=epochs_of(epoch, 32)), by_step=True)
     assert found.block_steps == 5 and len(found.costs) == 6
     for cost in found.costs:
         assert (cost.steps, cost.samples, cost.total_s) == (5, 160, pytest.approx(5 * 40e-6))
@@ -93,19 +93,19 @@ def test_steps_are_their_spans_and_what_lies_between_them_is_left_out(point, run
 def test_ranks_that_are_missing_leave_the_result_alone(point, run) -> None:
     alone = replace(two_ranks(), traces=two_ranks().traces[:1])
     result = run(point(2), epoch_s=4.0)
-    found = spent(alone, result)
-    assert found == replace(without_spans(result, found.gap or ""))
+    found = run_costs(alone, result)
+    assert found == replace(costs_without_spans(result, found.gap or ""))
     assert found.gap == "run has the spans of 1 of its 2 ranks."
     (cost,) = found.costs
     assert (cost.total_s, cost.samples, cost.ledger_s) == (pytest.approx(4.0), 12_000, None)
-    assert spent(alone, None).costs == ()
+    assert run_costs(alone, None).costs == ()
 
 
 def test_communication_that_cannot_be_divided_is_in_other() -> None:
     """Rank 1 never shows its side of the messages."""
     whole = two_ranks()
     silent = trace_of([row for row in rows(12, 30) if row.kind != "collective"], 1)
-    found = spent(replace(whole, traces=(whole.traces[0], silent)), None)
+    found = run_costs(replace(whole, traces=(whole.traces[0], silent)), None)
     (cost,) = found.costs
     assert found.gap == UNDIVIDED
     assert cost.ledger_s is not None and "comm-wait" not in cost.ledger_s
@@ -116,15 +116,15 @@ def test_communication_that_cannot_be_divided_is_in_other() -> None:
 def test_on_a_gpu_only_the_synchronised_epochs_count(point, run, epoch) -> None:
     on_gpu = replace(two_ranks(), device="cuda")
     result = run(point(2), epochs=epochs_of(epoch, 12))
-    found = spent(on_gpu, result)
+    found = run_costs(on_gpu, result)
     assert (found.gap, found.costs[0].ledger_s) == (QUEUED, None)
     assert found.costs[0].total_s == pytest.approx(6 * 45e-6)
 
 
 def test_a_run_without_steps_has_no_cost() -> None:
     nothing = run_of([trace_of([Row("startup", 0, 100)])], 1, (0, 200))
-    assert spent(nothing, None).costs == ()
-    assert spent(nothing, None, by_step=True).costs == ()
+    assert run_costs(nothing, None).costs == ()
+    assert run_costs(nothing, None, by_step=True).costs == ()
 
 
 def test_blocks_are_long_where_steps_are_alike() -> None:
@@ -157,5 +157,5 @@ def test_two_runs_of_the_same_kind_are_seldom_called_different() -> None:
 
 def test_the_middle_run_is_the_lower_median(point, run) -> None:
     runs = [run(point(), number, epoch_s=seconds) for number, seconds in enumerate((3.0, 9.0, 5.0, 4.0), start=1)]
-    assert runs[middle(runs)].epochs[1].epoch_s == 5.0
-    assert middle(runs[:1]) == 0
+    assert runs[median_index(runs)].epochs[1].epoch_s == 5.0
+    assert median_index(runs[:1]) == 0

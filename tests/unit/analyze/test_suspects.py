@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.analyze.run.slow_causes import _others_median, slow_link, suspects
+from paceline.analyze.run.slow_causes import _others_median, slow_causes, slow_link
 from paceline.records.counters import COUNTERS, RankCounters
 from paceline.records.trace_summary import Exchange, RunTrace
 from trace_samples import Row, run_of, trace_of
@@ -54,14 +54,14 @@ def run(*ranks: dict[str, object], transfer: int = 1, steps: int = STEPS) -> Run
 
 
 def first(found: RunTrace) -> tuple[int | None, str]:
-    cause = suspects(found)[0]
+    cause = slow_causes(found)[0]
     return cause.rank, cause.kind
 
 
 @pytest.mark.parametrize("kind", ["forward", "backward", "optimizer", "input-wait"])
 @pytest.mark.parametrize(("ranks", "slow"), [(2, 0), (2, 1), (3, 1), (4, 3)])
 def test_a_slow_rank_is_named_with_what_it_is_slow_in(kind, ranks, slow) -> None:
-    found = suspects(run(*({kind: USUAL[kind] + 30} if rank == slow else {} for rank in range(ranks))))
+    found = slow_causes(run(*({kind: USUAL[kind] + 30} if rank == slow else {} for rank in range(ranks))))
     assert (found[0].rank, found[0].kind) == (slow, kind)
     assert found[0].lost_s == pytest.approx(0.030 * (STEPS - 1))
     assert f"Rank {slow}" in found[0].why and kind in found[0].why
@@ -76,20 +76,20 @@ def test_what_all_ranks_wait_for_is_not_blamed_on_one() -> None:
 
 
 def test_a_checkpoint_that_stalls_one_rank_is_found_though_the_others_only_wait() -> None:
-    found = suspects(run({"checkpoint": lambda step: 300 * (step % 5 == 4)}, {}))
+    found = slow_causes(run({"checkpoint": lambda step: 300 * (step % 5 == 4)}, {}))
     assert (found[0].rank, found[0].kind) == (0, "checkpoint")
     assert found[0].lost_s == pytest.approx(0.6)
 
 
 def test_two_ranks_of_four_on_one_core_are_both_named() -> None:
     shared = {"forward": 40, "backward": 80}
-    named = {(each.rank, each.kind) for each in suspects(run({}, shared, shared, {}))[:4]}
+    named = {(each.rank, each.kind) for each in slow_causes(run({}, shared, shared, {}))[:4]}
     assert named == {(1, "backward"), (2, "backward"), (1, "forward"), (2, "forward")}
 
 
 def test_steps_that_are_slow_on_all_ranks_are_compared_with_the_others() -> None:
     later = {"backward": lambda step: 120 if step >= 5 else 20}
-    found = suspects(run(later, later))
+    found = slow_causes(run(later, later))
     assert (found[0].rank, found[0].kind) == (None, "backward")
     assert found[0].lost_s == pytest.approx(0.1 * 7)
     assert "7 of 11 steps" in found[0].why
@@ -107,38 +107,38 @@ def test_ranks_that_share_their_cores_throughout_are_told_by_their_counters() ->
     crowded = run({}, {})
     window_s = 0.034 * (STEPS - 1)
     assert first(crowded) != (None, "backward")
-    (cause, *_) = suspects(crowded, counters=[ready(0, 0.5, crowded), ready(1, 0.7, crowded)])
+    (cause, *_) = slow_causes(crowded, counters=[ready(0, 0.5, crowded), ready(1, 0.7, crowded)])
     assert (cause.rank, cause.kind) == (None, "backward")
     assert cause.lost_s == pytest.approx(0.5 * window_s, rel=0.01), "what even the rank lost that waited least"
     assert "no core" in cause.why
-    assert suspects(crowded, counters=[ready(0, 0.5, crowded)]) == suspects(crowded), "of rank 1 nothing is known"
+    assert slow_causes(crowded, counters=[ready(0, 0.5, crowded)]) == slow_causes(crowded), "of rank 1 nothing is known"
 
 
 def test_a_rank_that_gains_elsewhere_what_it_lost_is_not_late() -> None:
     """It does the same work in another order: nobody waits for it."""
-    assert not [each for each in suspects(run({"forward": 20, "backward": 10}, {})) if each.rank is not None]
+    assert not [each for each in slow_causes(run({"forward": 20, "backward": 10}, {})) if each.rank is not None]
 
 
 def test_ranks_that_differ_by_chance_alone_are_not_named() -> None:
     jitter = [np.random.default_rng(rank).normal(20, 2, STEPS) for rank in range(4)]
-    found = suspects(run(*({"backward": lambda step, own=own: float(own[step])} for own in jitter)))
+    found = slow_causes(run(*({"backward": lambda step, own=own: float(own[step])} for own in jitter)))
     assert all(each.lost_s < 0.02 * 0.035 * STEPS for each in found if each.rank is not None)
 
 
 def test_a_transfer_shorter_than_the_error_of_the_clocks_is_not_claimed() -> None:
     slow = run({}, {}, transfer=20)
     assert first(slow) == (None, "comm-transfer")
-    assert not [each for each in suspects(replace(slow, clock_error_ns=21 * MS)) if each.kind == "comm-transfer"]
+    assert not [each for each in slow_causes(replace(slow, clock_error_ns=21 * MS)) if each.kind == "comm-transfer"]
 
 
 def test_a_single_rank_is_named_itself() -> None:
     alone = run({"input-wait": 50})
-    assert (suspects(alone)[0].rank, suspects(alone)[0].kind) == (0, "input-wait")
+    assert (slow_causes(alone)[0].rank, slow_causes(alone)[0].kind) == (0, "input-wait")
 
 
 def test_without_steps_to_compare_nobody_is_suspected() -> None:
-    assert suspects(run({"forward": 90}, {}, steps=2)) == ()
-    assert suspects(run_of([], 2, (0, 1000))) == ()
+    assert slow_causes(run({"forward": 90}, {}, steps=2)) == ()
+    assert slow_causes(run_of([], 2, (0, 1000))) == ()
 
 
 def test_ranks_that_are_missing_leave_the_others_compared() -> None:

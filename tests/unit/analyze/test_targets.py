@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from paceline.analyze.learning.targets import arrival, chosen_target, samples_to, target
+from paceline.analyze.learning.targets import chosen_target, samples_to, target, target_crossing
 from paceline.records.run import RunResult
 
 
@@ -24,25 +24,25 @@ def learner(point, run, epoch):
 
 
 def test_between_two_epochs_it_lies_on_their_line(learner) -> None:
-    found = arrival(learner([0.5, 0.8, 0.9]), 0.85)
+    found = target_crossing(learner([0.5, 0.8, 0.9]), 0.85)
     assert found is not None
     assert (found.epochs, found.steps, found.samples, found.time_s) == pytest.approx((2.5, 235, 30_000, 5.0))
     assert found.interpolated and not found.at_most
 
 
 def test_at_an_epoch_nothing_is_interpolated(learner) -> None:
-    found = arrival(learner([0.5, 0.8, 0.9]), 0.8)
+    found = target_crossing(learner([0.5, 0.8, 0.9]), 0.8)
     assert found is not None and found.epochs == pytest.approx(2) and not found.interpolated
 
 
 def test_within_the_first_epoch_it_is_an_upper_bound(learner) -> None:
-    found = arrival(learner([0.5, 0.8]), 0.3)
+    found = target_crossing(learner([0.5, 0.8]), 0.3)
     assert found is not None and found.at_most and found.steps == 94
     assert samples_to([learner([0.5, 0.8])], 0.3) == {}, "a ratio of two bounds says nothing"
 
 
 def test_the_first_time_counts_and_a_later_fall_does_not(learner) -> None:
-    found = arrival(learner([0.5, 0.9, 0.4, 0.9]), 0.9)
+    found = target_crossing(learner([0.5, 0.9, 0.4, 0.9]), 0.9)
     assert found is not None and found.epochs == pytest.approx(2)
 
 
@@ -50,8 +50,8 @@ def test_fine_tuning_does_not_count(learner) -> None:
     """Its epochs take longer and its accuracies are higher: times to a target are those of the first phase."""
     whole = learner([0.5, 0.8, 0.9, 0.95])
     run = replace(whole, epochs=(*whole.epochs[:2], *(replace(late, phase="finetune") for late in whole.epochs[2:])))
-    assert arrival(run, 0.8) == arrival(whole, 0.8)
-    assert arrival(run, 0.85) is None and samples_to([run], 0.85) == {}
+    assert target_crossing(run, 0.8) == target_crossing(whole, 0.8)
+    assert target_crossing(run, 0.85) is None and samples_to([run], 0.85) == {}
     assert chosen_target({"a": [run]}, {}) == pytest.approx(0.8)
     found = target([run], 0.85, processes=1)
     assert found is not None and found.why == "85.0 % not reached in 2 epochs"
@@ -94,7 +94,7 @@ def test_a_chosen_target_is_what_every_run_that_learned_reached(learner) -> None
 def test_a_resumed_run_has_steps_to_a_target_and_no_time(learner) -> None:
     runs = [learner([0.5, 0.8, 0.9], n, epoch_s=n * 10.0) for n in range(1, 4)]
     runs[2] = replace(runs[2], resumed_from_step=94)
-    again = arrival(runs[2], 0.9)
+    again = target_crossing(runs[2], 0.9)
     assert again is not None and again.time_s is None and again.steps == 282
     found = target(runs, 0.9, processes=1)
     assert found is not None and found.steps is not None and found.time_s is not None and found.rank_hours is not None
@@ -114,7 +114,7 @@ curves = st.lists(st.floats(0, 1), min_size=2, max_size=12)
 @shared
 @given(curves, st.floats(0.01, 0.99))
 def test_it_is_reached_at_an_epoch_that_has_it_and_after_one_that_has_not(learner, accuracies, wanted) -> None:
-    found = arrival(learner(accuracies), wanted)
+    found = target_crossing(learner(accuracies), wanted)
     if found is None:
         assert max(accuracies) < wanted
         return
@@ -129,7 +129,7 @@ def test_a_run_reaches_the_target_that_was_chosen_by_it(learner, accuracy) -> No
     run = learner([0.0, accuracy])
     chosen = chosen_target({"a": [run]}, {})
     assert chosen is not None and accuracy - 0.001 < chosen <= accuracy
-    assert arrival(run, chosen) is not None
+    assert target_crossing(run, chosen) is not None
 
 
 def test_a_target_is_no_ulp_above_the_accuracy_it_came_from(learner) -> None:
@@ -140,5 +140,5 @@ def test_a_target_is_no_ulp_above_the_accuracy_it_came_from(learner) -> None:
 @given(curves, st.floats(0.01, 0.98))
 def test_a_higher_target_is_never_reached_earlier(learner, accuracies, wanted) -> None:
     run = learner(accuracies)
-    lower, higher = arrival(run, wanted), arrival(run, wanted + 0.01)
+    lower, higher = target_crossing(run, wanted), target_crossing(run, wanted + 0.01)
     assert higher is None or (lower is not None and lower.epochs <= higher.epochs + 1e-9)

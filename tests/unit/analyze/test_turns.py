@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paceline.analyze.learning.turns import turn
+from paceline.analyze.learning.stable import turn
 
 AT = np.arange(1, 31)
 LEARNING = 1.5 * np.exp(-AT / 4)

@@ -9,7 +9,7 @@ import pytest
 
 from compared_studies import attached_run
 from finished_study import finished_study
-from paceline.analyze.study.live_study_figures import Memory, remembered, time_left_s, watched
+from paceline.analyze.study.live_study_figures import Memory, live_view, next_memory, time_left_s
 from paceline.records.live_study import KILLED, RUNNING, PointLook, RankLook, RunLook, StudyLook, Watched
 from paceline.storage.folder import RunFolder
 from paceline.storage.pulse import Pulse
@@ -35,8 +35,8 @@ def looked(*looks: tuple[float, RunLook], **more: object) -> Watched:
     """What is shown after looks at these instants."""
     memory, at_s = Memory(), 0.0
     for at_s, run in looks:
-        memory = remembered(memory, study_look(run, **more), at_s)
-    return watched(study_look(looks[-1][1], **more), memory, at_s=at_s, looked_at="now")
+        memory = next_memory(memory, study_look(run, **more), at_s)
+    return live_view(study_look(looks[-1][1], **more), memory, at_s=at_s, looked_at="now")
 
 
 def test_each_rank_has_its_share_of_the_batch() -> None:
@@ -69,10 +69,10 @@ def test_a_rank_that_stands_still_or_is_gone_is_seen() -> None:
 
 
 def test_another_run_begins_with_nothing() -> None:
-    memory = remembered(Memory(), study_look(run_look(10, 10)), 0.0)
-    again = remembered(memory, study_look(replace(run_look(50, 50, beats=5), key="next")), 2.0)
+    memory = next_memory(Memory(), study_look(run_look(10, 10)), 0.0)
+    again = next_memory(memory, study_look(replace(run_look(50, 50, beats=5), key="next")), 2.0)
     assert all(len(moves.readings) == 1 for moves in again.moves.values())
-    assert remembered(memory, study_look(None), 2.0).moves == {}
+    assert next_memory(memory, study_look(None), 2.0).moves == {}
 
 
 def test_the_ledger_so_far_is_of_every_rank_and_their_mean(tmp_path: Path) -> None:
@@ -106,11 +106,11 @@ def test_figures_of_a_point_are_made_anew_when_a_run_of_it_ends(tmp_path: Path) 
     finished_study(tmp_path / "study", tmp_path / "cache")
     whole = watcher(tmp_path / "study").look()
     part = replace(whole, points=tuple(replace(point, results=point.results[:1]) for point in whole.points))
-    memory = remembered(Memory(), part, 0.0)
+    memory = next_memory(Memory(), part, 0.0)
     assert {point.epoch_s.n for point in memory.points.values() if point.epoch_s} == {1}
-    later = remembered(memory, whole, 2.0)
+    later = next_memory(memory, whole, 2.0)
     assert {point.epoch_s.n for point in later.points.values() if point.epoch_s} == {3}
-    again = remembered(later, whole, 4.0)
+    again = next_memory(later, whole, 4.0)
     assert all(again.points[name] is point for name, point in later.points.items())
 
 

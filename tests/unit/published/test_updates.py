@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from paceline.analyze.run.ledger import mean_ledger
-from paceline.analyze.run.run_summary import anatomy
+from paceline.analyze.run.run_summary import trace_summary
 from paceline.errors import StorageError
 from paceline.published.beside import beside
 from paceline.published.matching.updates import asks_for_updates, run_update_s, update_intervals
@@ -47,7 +47,7 @@ def test_exchange_and_optimizer_of_a_step() -> None:
 
 def test_it_is_what_the_ledger_of_a_run_has_that_does_nothing_but_steps() -> None:
     run = two_ranks(40)
-    ledger = mean_ledger(anatomy(run).ledgers_s)
+    ledger = mean_ledger(trace_summary(run).ledgers_s)
     parts = [ledger[kind] or 0.0 for kind in ("comm-wait", "comm-transfer", "optimizer")]
     assert run_update_s(run) == pytest.approx(sum(parts) / STEPS)
 
@@ -56,7 +56,7 @@ def test_what_ranks_say_to_each_other_between_steps_is_no_update() -> None:
     run = two_ranks(20)
     sums = [(Row("communicate", 350 + rank, 390), allreduce(350 + rank, STEPS, 390)) for rank in (0, 1)]
     tested = run_of([trace_of((*rows(20, rank), *sums[rank]), rank) for rank in (0, 1)], 2, (0, 400))
-    ledgers = [mean_ledger(anatomy(each).ledgers_s)["comm-transfer"] or 0.0 for each in (run, tested)]
+    ledgers = [mean_ledger(trace_summary(each).ledgers_s)["comm-transfer"] or 0.0 for each in (run, tested)]
     assert ledgers[1] > ledgers[0], "the ledger of the whole run has it"
     assert run_update_s(tested) == run_update_s(run)
 

@@ -16,7 +16,7 @@ from export_samples import STARTED_AT, US, rank_rows, span_row, write_rank, writ
 from finished_study import report
 from light_launch import manifest as light_manifest
 from light_launch import point
-from paceline.analyze.run.run_summary import anatomy
+from paceline.analyze.run.run_summary import trace_summary
 from paceline.errors import FolderError
 from paceline.records.allocation import Clock
 from paceline.records.run import Machine, Manifest, RankReport, RankStart
@@ -92,7 +92,7 @@ def test_spans_alone_are_enough(folder: RunFolder) -> None:
     assert run.started_at_ns == STARTED_AT + US
     assert run.ended_at_ns == STARTED_AT + 400 * US
     assert run.problems == ("The clocks of the ranks were not compared: they are taken to be one.",)
-    assert anatomy(run).steps == 4
+    assert trace_summary(run).steps == 4
 
 
 def test_the_launch_begins_the_window_and_reports_name_the_hosts(folder: RunFolder) -> None:
@@ -231,7 +231,7 @@ def test_one_damaged_file_leaves_the_others(damage: Callable[[RunFolder], None],
     assert [trace.rank for trace in run.traces] == [0]
     assert any("rank-0001.arrows" in problem for problem in run.problems)
     assert "There are no spans of rank 1." in run.problems
-    assert sum(s or 0.0 for s in anatomy(run).ledgers_s[0].values()) == pytest.approx(anatomy(run).wall_s)
+    assert sum(s or 0.0 for s in trace_summary(run).ledgers_s[0].values()) == pytest.approx(trace_summary(run).wall_s)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_records_that_cannot_be_true_are_not_believed(file: str, fields: dict[st
     changed(getattr(folder, file), **fields)
     run = read_run(folder)
     assert len(run.traces) == 2
-    assert anatomy(run).wall_s < 1
+    assert trace_summary(run).wall_s < 1
 
 
 @pytest.mark.parametrize("ranks", [0, -3, 10**12])

@@ -13,7 +13,7 @@ import pytest
 from test_html import Page
 
 import report_samples as samples
-from paceline.analyze.run.host_matrix import between_hosts
+from paceline.analyze.run.message_matrix import host_matrix
 from paceline.analyze.views.picture import picture
 from paceline.records.counters import CpuTime, CpuTimes
 from paceline.records.results import StudyResults
@@ -186,7 +186,7 @@ def test_what_went_between_hosts_has_a_matrix_of_its_own() -> None:
     found = looked_into(busy_run(2, 5)).points[-1].anatomy
     assert found is not None
     hosts, ring = ("b", "b", "a", "a"), exchanges((0, 1, 10), (1, 2, 10), (2, 3, 10), (3, 0, 10))
-    names, cells = between_hosts(ring, hosts)
+    names, cells = host_matrix(ring, hosts)
     run = replace(found, ranks=4, matrix=ring, host_names=names, host_matrix=cells)
     _, _, payload, moved = matrices(run, hosts)
     assert (payload.title, payload.names, moved.title) == ("Payload between hosts", ("b", "a"), "Time between hosts")

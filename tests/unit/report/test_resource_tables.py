@@ -14,7 +14,7 @@ import report_samples as samples
 import series_samples
 import twelve_points
 from paceline.analyze.points.step_time import step_times
-from paceline.analyze.run.run_summary import anatomy
+from paceline.analyze.run.run_summary import trace_summary
 from paceline.records.counters import CpuTime, CpuTimes, HostEnergy
 from paceline.records.results import StudyResults
 from paceline.reporting.html import report_page
@@ -42,7 +42,7 @@ def used(*, energy: tuple[HostEnergy, ...] = (), **measured: Any) -> CpuTimes:
 def traced() -> StudyResults:
     """One rank and two, of 8 steps that were traced; an epoch has 94."""
     results = samples.typical(ranks=(1, 2))
-    run = anatomy(picture_samples.busy_run(2, 8))
+    run = trace_summary(picture_samples.busy_run(2, 8))
     alone, both = results.points
     alone = replace(alone, anatomy=replace(run, ranks=1, messages=()), messages=0.0, message_bytes=0.0)
     return replace(results, points=(alone, replace(both, anatomy=run, messages=1.0, message_bytes=2_762_360.0)))

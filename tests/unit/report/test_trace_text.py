@@ -8,7 +8,7 @@ import pytest
 
 from export_samples import sample_run
 from paceline.analyze.run.efficiencies import explained
-from paceline.analyze.run.run_summary import anatomy
+from paceline.analyze.run.run_summary import trace_summary
 from paceline.records.counters import CpuTime, CpuTimes
 from paceline.records.suspects import SlowCause
 from paceline.records.trace_summary import Arrivals, Exchange, RunTrace, TraceSummary
@@ -17,7 +17,7 @@ from trace_samples import Row, trace_of
 
 
 def text_of(run: RunTrace, found: TraceSummary | None = None, **options) -> str:
-    found = found or anatomy(run)
+    found = found or trace_summary(run)
     lost_to = explained(found.efficiencies) if found.efficiencies else {}
     return render(run, found, lost_to, **options)
 
@@ -42,7 +42,7 @@ def test_the_heading_says_which_run_it_is(run: RunTrace) -> None:
 
 
 def test_every_rank_has_its_ledger(run: RunTrace) -> None:
-    found = anatomy(run)
+    found = trace_summary(run)
     text = text_of(run, found)
     assert line_with(text, "rank", "host", "startup", "forward")[:3] == ["rank", "host", "startup"]
     for rank, ledger in enumerate(found.ledgers_s):
@@ -54,7 +54,7 @@ def test_every_rank_has_its_ledger(run: RunTrace) -> None:
 
 
 def test_the_tree_has_definitions_and_shares_that_add_up(run: RunTrace) -> None:
-    found = anatomy(run)
+    found = trace_summary(run)
     text = text_of(run, found)
     tree = found.efficiencies
     assert tree is not None
@@ -100,7 +100,7 @@ def test_many_ranks_have_a_summary_and_a_square_where_it_is_asked_for(run: RunTr
         Exchange(source=r, target=(r + 1) % 12, payload_bytes=1000 + r, seconds=0.5, messages=3, estimated=True)
         for r in range(12)
     )
-    found = replace(anatomy(run), matrix=cells, ranks=11)
+    found = replace(trace_summary(run), matrix=cells, ranks=11)
     text = text_of(run, found, top=3)
     assert "The first 3 of 12 pairs" in text and "rank 11" not in text
     assert line_with(text, "500 ms")[:2] == ["11", "0"]
@@ -135,7 +135,9 @@ def test_names_from_files_cannot_move_the_cursor(run: RunTrace) -> None:
     hostile = "evil\x1b[2J\x07"
     rows = [Row("collective", 5, 9, 0, hostile, 8, 0, hostile, dtype=hostile)]
     bad = replace(run, name=hostile, hosts=(hostile, "b"), problems=(hostile,), traces=(*run.traces, trace_of(rows, 1)))
-    found = replace(anatomy(run), messages=anatomy(replace(bad, traces=(trace_of(rows),), ranks=1)).messages)
+    found = replace(
+        trace_summary(run), messages=trace_summary(replace(bad, traces=(trace_of(rows),), ranks=1)).messages
+    )
     text = text_of(replace(bad, traces=run.traces), replace(found, problems=(hostile,)))
     assert "evil" in text and not {"\x1b", "\x07"} & set(text)
 
@@ -145,7 +147,7 @@ def test_late_ranks_are_told_with_what_they_did(run: RunTrace) -> None:
         Arrivals(rank=0, last=1, of=9, late_s=0.001, caused_wait_s=0.001, doing={}),
         Arrivals(rank=1, last=8, of=9, late_s=0.02, caused_wait_s=0.16, doing={"input-wait": 0.75, "forward": 0.25}),
     )
-    text = text_of(run, replace(anatomy(run), arrivals=arrivals))
+    text = text_of(run, replace(trace_summary(run), arrivals=arrivals))
     assert line_with(text, "8 of 9", "20.0 ms")[0] == "1"
     assert "while it was longer in input-wait 75 %, forward 25 %." in " ".join(text.split())
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from paceline.analyze.learning.lr_advice import Measured, lr_advice
+from paceline.analyze.learning.lr_advice import RangeTest, lr_advice
 from paceline.records.settings import TrainSettings
 from paceline.training.lr_range_test import RANGE, DivergenceDetector, RisingRates
 
@@ -68,7 +68,7 @@ def test_on_a_quadratic_the_rate_is_stable_and_not_far_below_the_largest_that_is
         if watch.diverges(losses[-1]):
             break
         point -= rates[-1] * curvature * (point + 0.3 * generator.normal(size=20))
-    advice = lr_advice([Measured(seed=seed, rates=rates, losses=losses, planned=steps)], batch_global=1, ranks=1)
+    advice = lr_advice([RangeTest(seed=seed, rates=rates, losses=losses, planned=steps)], batch_global=1, ranks=1)
     (curve,) = advice.curves
     assert curve.ran_away is not None and stable < curve.ran_away < 10 * stable
     assert curve.lowest is not None and curve.lowest < 1.5 * stable

@@ -1,4 +1,4 @@
-"""What a comparison of two studies or runs cannot tell, in sentences."""
+"""Caveats of a comparison of two studies or runs, in sentences."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from datetime import datetime
 from paceline.analyze.stats.two_samples import LEVEL, least_p
 from paceline.records.changes import Change, Compared, Difference
 
-_SURROUNDINGS = {"machine": "machines", "version": "versions", "commit": "commits of Paceline"}
+_ENVIRONMENT = {"machine": "machines", "version": "versions", "commit": "commits of Paceline"}
 
 
 def standing_caveats(
     a: Compared, b: Compared, changes: Sequence[Change], differences: Sequence[Difference], letter: str = "B"
 ) -> tuple[str, ...]:
-    """What holds for all of a comparison of A with B, or with another side by its letter."""
+    """Caveats of the whole comparison of A with the side `letter`."""
     found = []
-    other = [words for section, words in _SURROUNDINGS.items() if any(each.section == section for each in differences)]
+    other = [words for section, words in _ENVIRONMENT.items() if any(each.section == section for each in differences)]
     if a.name == b.name:
         found.append(f"A and {letter} are the same folder.")
     if other:
@@ -32,7 +32,7 @@ def standing_caveats(
 
 
 def size_caveat(n: int, m: int, values: str) -> str | None:
-    """That so many values can show nothing, where that is so."""
+    """A sentence if n and m values are too few for a significant difference."""
     least = least_p(n, m)
     if least <= LEVEL:
         return None
@@ -43,7 +43,7 @@ def size_caveat(n: int, m: int, values: str) -> str | None:
 
 
 def _took_turns(a: Compared, b: Compared) -> bool:
-    """Whether both ran in the same stretch of time."""
+    """Whether the runs of both overlap in time."""
     instants = [a.first_at, a.last_at, b.first_at, b.last_at]
     try:
         first_a, last_a, first_b, last_b = (datetime.fromisoformat(each or "") for each in instants)

@@ -1,7 +1,7 @@
-"""Which point of A belongs to which of B, and what the two studies do not have in common.
+"""Matching of the points of two studies, and the differences between the studies.
 
-A setting sets the studies apart as a whole where no value that it has in A occurs in B: that is what one compares them
-for. Points belong together that agree in everything else; the number of ranks never sets studies apart.
+A setting differs between the studies if no value that it has in A occurs in B. Points match if they agree in all other
+settings. The number of ranks is never such a difference.
 
     A: ddp on 1, 2, 4 ranks        apart: run.strategy        pairs: 1 rank, 2 ranks
     B: flat on 1, 2, 8 ranks                                  only in A: 4 ranks; only in B: 8 ranks
@@ -21,7 +21,7 @@ from paceline.units import bytes_text
 RANKS = "run.ranks"
 _SECTIONS = {"options": "run", "site": "launch"}
 _DIGESTS = {"data_digest": "data.digest", "model_digest": "model.digest", "script_digest": "script.digest"}
-# Where a file lies says nothing: its digest says what is in it.
+# Files are compared by digest and name, not by folder.
 _FILES = ("data.dataset", "model.name", "script.path")
 _DIGEST_SHOWN = 12
 _MACHINE = ("hosts", "cpu", "cores", "logical_cores", "memory_bytes", "gpus", "platform", "backend")
@@ -31,36 +31,36 @@ Settings = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matching:
-    """Points of two studies, put together."""
+    """Matched points of two studies."""
 
     pairs: tuple[tuple[Point, Point], ...]
     """In order of ranks."""
     apart: tuple[Difference, ...]
-    """Settings in which the studies differ as a whole."""
+    """Settings without a common value."""
     only_a: tuple[Point, ...]
     only_b: tuple[Point, ...]
 
 
 def matching(a: Sequence[Point], b: Sequence[Point]) -> Matching:
-    """Every point of A with the one of B that agrees in all that does not set the studies apart."""
+    """Pairs of points that agree in all settings with a common value."""
     apart = settings_apart([settings(point) for point in a], [settings(point) for point in b], keep=(RANKS,))
     ignored = {difference.name for difference in apart}
     first, second = _by_settings(a, ignored), _by_settings(b, ignored)
-    # Where several points of a side agree in all that counts, nothing says which of them belongs to the other's.
+    # If several points of a side agree in these settings, the match is ambiguous.
     common = [key for key, own in first.items() if len(own) == 1 and len(second.get(key, ())) == 1]
     pairs = sorted(((first[key][0], second[key][0]) for key in common), key=lambda pair: pair[0].ranks)
     return Matching(
         pairs=tuple(pairs),
         apart=apart,
-        only_a=_left(first, common),
-        only_b=_left(second, common),
+        only_a=_unmatched(first, common),
+        only_b=_unmatched(second, common),
     )
 
 
 def settings(point: Point) -> Settings:
-    """Every setting of a point under the name by which a study file has it."""
+    """Key of a study file -> value of a point."""
     found: dict[str, object] = {}
-    # A script brings data, model and training itself: the sections for these mean nothing then.
+    # A script has its own data, model and training: these sections are unused.
     unused = (
         ("script", "script_digest")
         if point.script is None
@@ -84,7 +84,7 @@ def settings(point: Point) -> Settings:
 
 
 def settings_apart(a: Sequence[Settings], b: Sequence[Settings], keep: Sequence[str] = ()) -> tuple[Difference, ...]:
-    """Settings of which no value occurs on both sides; those in `keep` never set apart."""
+    """Settings without a value that occurs on both sides, except for those in `keep`."""
     found = []
     for name in dict.fromkeys(name for each in (*a, *b) for name in each):
         first, second = ({_text(each.get(name)): None for each in side} for side in (a, b))
@@ -94,7 +94,7 @@ def settings_apart(a: Sequence[Settings], b: Sequence[Settings], keep: Sequence[
 
 
 def machines_apart(a: Machine | None, b: Machine | None) -> tuple[Difference, ...]:
-    """What of the machines and the versions on them differs; one difference where a side does not say."""
+    """Differences of machines and versions; a single one if a machine is unknown."""
     if a is None or b is None:
         if a is b:
             return ()
@@ -112,7 +112,7 @@ def machines_apart(a: Machine | None, b: Machine | None) -> tuple[Difference, ..
 
 
 def versions_apart(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[Difference, ...]:
-    """Versions that differ; of what only one side names, too."""
+    """Versions that differ, or that only one side has."""
     names = dict.fromkeys((*a, *b))
     return tuple(
         Difference(section="version", name=name, a=a.get(name), b=b.get(name))
@@ -122,12 +122,12 @@ def versions_apart(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[Differen
 
 
 def commits_apart(a: str | None, b: str | None) -> tuple[Difference, ...]:
-    """Paceline's own commit, where it differs."""
+    """The commits of Paceline, if they differ."""
     return () if a == b else (Difference(section="commit", name="commit", a=a, b=b),)
 
 
 def _by_settings(points: Sequence[Point], ignored: set[str]) -> dict[str, list[Point]]:
-    """Points by all of their settings but the ignored and the empty ones."""
+    """Points by their settings, without ignored and empty ones."""
     found: dict[str, list[Point]] = {}
     for point in points:
         own = {name: value for name, value in settings(point).items() if name not in ignored and value is not None}
@@ -135,9 +135,9 @@ def _by_settings(points: Sequence[Point], ignored: set[str]) -> dict[str, list[P
     return found
 
 
-def _left(by_settings: Mapping[str, Sequence[Point]], common: Sequence[str]) -> tuple[Point, ...]:
-    left = [point for key, own in by_settings.items() if key not in common for point in own]
-    return tuple(sorted(left, key=lambda point: point.ranks))
+def _unmatched(by_settings: Mapping[str, Sequence[Point]], common: Sequence[str]) -> tuple[Point, ...]:
+    unmatched = [point for key, own in by_settings.items() if key not in common for point in own]
+    return tuple(sorted(unmatched, key=lambda point: point.ranks))
 
 
 def _text(value: object) -> str:
@@ -147,7 +147,7 @@ def _text(value: object) -> str:
 
 
 def _values(texts: Mapping[str, None]) -> str | None:
-    """Several values in a row; None where there is only the one that stands for nothing."""
+    """The values as text; None if there are none but null."""
     return ", ".join(text for text in texts if text != "null") or None
 
 

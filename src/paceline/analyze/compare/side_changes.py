@@ -1,31 +1,37 @@
-"""What changed from A to B at one pair of points: whether it is real, and which kinds of the ledger it came from.
+"""Changes from A to B at one pair of points: significance, and the ledger kinds that cause them.
 
-    time      median over runs, or over blocks of steps of a single run; B over A, with a rank test (two_samples.py)
-    real      the test says so, corrected by Holm for all pairs that are compared, and the ratio's interval leaves out 1
-    parts     of the run, or block, whose time is the median: its ledger in B less that in A
+    time      median over runs, or over blocks of steps of a single run; B / A, with a rank test (two_samples.py)
+    real      significant after Holm's correction over all compared pairs, and the interval of the ratio excludes 1
+    parts     ledger of the median run (or block) of B − that of A
 
-The ledger of the median run sums to the median time, so the parts sum to the difference of the two medians; each has
-its own interval over all runs. (Of an even number the two in the middle are averaged, as the median does.)
+The ledger of the median run sums to the median time, so the parts sum to the difference of the two medians. Each part
+has its own interval over all runs. For an even number of runs, the two in the middle are averaged, as in the median.
 
-Accuracies, efficiencies and bandwidths are tested alike, each family of them corrected by itself.
+Accuracies, efficiencies and bandwidths are tested in the same way, each family with its own correction.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from paceline.analyze.compare.caveats import size_caveat
-from paceline.analyze.compare.message_changes import message_changes
-from paceline.analyze.compare.spent import Cost, Spent, undivided
+from paceline.analyze.compare.spent import Cost, RunCosts, undivided
 from paceline.analyze.run.run_timeline import COMM_KINDS
 from paceline.analyze.stats.two_samples import LEVEL, corrected, difference, known_versus, smallest_seen, versus
-from paceline.records.changes import Change, Part, Versus
+from paceline.records.changes import Change, MessageChange, Part, Versus
 from paceline.records.rank_trace import LEDGER_KINDS
+from paceline.records.trace_summary import MessageKind
 
 RUNS, STEPS = "runs", "steps"
+_Row = tuple[str, str, str | None, int]
+"""Key of a row of the message table: operation, group, type and size."""
+_Table = tuple[int, Mapping[_Row, MessageKind]]
+"""Steps of a run, and its rows."""
+_SMALLEST_MAIN = 0.01
+"""Bytes per step of a main row, as a fraction of the largest row."""
 FACTORS = {
     "global": "global_",
     "load_balance": "load_balance",
@@ -36,29 +42,23 @@ FACTORS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two points, or two runs, that are compared."""
+    """Two points or runs to compare."""
 
     label: str
     a: str
     b: str
     over: str
-    """runs or steps: what scatters."""
-    a_runs: tuple[Spent, ...]
-    b_runs: tuple[Spent, ...]
+    """What the sample consists of: runs or steps."""
+    a_runs: tuple[RunCosts, ...]
+    b_runs: tuple[RunCosts, ...]
     notes: tuple[str, ...] = ()
-    """What is known of it beforehand, a sentence each."""
+    """Known limitations, one sentence each."""
     letter: str = "B"
-    """Of the second side: C, D and so on are compared with A, too."""
-
-
-def changes(pairs: Sequence[Pair]) -> tuple[tuple[Change, ...], tuple[str, ...]]:
-    """What changed at every pair that has times on both sides, and a sentence for each that has not."""
-    (found,) = changes_of_sides([pairs])
-    return found
+    """Letter of the second side: B, C, ..."""
 
 
 def changes_of_sides(sides: Sequence[Sequence[Pair]]) -> list[tuple[tuple[Change, ...], tuple[str, ...]]]:
-    """The same for every side that is compared with A: corrected for all that are tested, of whatever side."""
+    """For each side, the changes of its timed pairs and a sentence for each untimed pair; corrected over all sides."""
     found = iter(_tested([pair for pairs in sides for pair in pairs if _is_timed(pair)]))
     return [
         (
@@ -89,12 +89,12 @@ def _tested(timed: Sequence[Pair]) -> list[Change]:
 
 
 def slower_than(found: Iterable[Change], fraction: float) -> tuple[Change, ...]:
-    """The changes in which B is really slower by more than a fraction: with the lower end of the interval."""
+    """The significant changes whose interval lies above 1 + `fraction`: B is slower."""
     return tuple(each for each in found if each.time_s.real and each.time_s.change.low - 1 > fraction)
 
 
 def _change(pair: Pair) -> Change:
-    """One pair by itself: corrected for nothing."""
+    """The change of one pair, without correction for multiple tests."""
     unit, note = _unit(pair)
     a_s, b_s = _per_unit(pair, unit)
     parts, gap = _parts(pair, unit)
@@ -122,22 +122,22 @@ def _is_timed(pair: Pair) -> bool:
     return bool(_costs(pair.a_runs) and _costs(pair.b_runs))
 
 
-def _costs(runs: Iterable[Spent]) -> list[Cost]:
+def _costs(runs: Iterable[RunCosts]) -> list[Cost]:
     return [cost for run in runs for cost in run.costs]
 
 
 def _unit(pair: Pair) -> tuple[str, str | None]:
-    """What a time is of: a step, where it is the same work on both sides, else a sample."""
+    """The unit of a time, and a note: a step if it has equally many samples on both sides, else a sample."""
     costs = _costs((*pair.a_runs, *pair.b_runs))
     per_step = [cost.samples / cost.steps for cost in costs if cost.samples and cost.steps]
     if len(per_step) < len(costs):
-        return "step", "How many samples a step takes is not known: it is taken for the same on both sides."
+        return "step", "The samples of a step are not known: they are assumed to be equal on both sides."
     same = all(math.isclose(each, per_step[0], rel_tol=1e-9) for each in per_step)
     return ("step", None) if same else ("sample", None)
 
 
 def _per_unit(pair: Pair, unit: str) -> tuple[list[float], list[float]]:
-    """Seconds per unit of every run or block of A, and of B."""
+    """Seconds per unit of each run or block, of A and of B."""
     first, second = (
         [cost.total_s / _units(cost, unit) for cost in _costs(runs)] for runs in (pair.a_runs, pair.b_runs)
     )
@@ -146,12 +146,12 @@ def _per_unit(pair: Pair, unit: str) -> tuple[list[float], list[float]]:
 
 def _units(cost: Cost, unit: str) -> float:
     count = cost.steps if unit == "step" else cost.samples
-    assert count, "a cost is of something"
+    assert count, f"a cost without a number of {unit}s"
     return count
 
 
 def _parts(pair: Pair, unit: str) -> tuple[tuple[Part, ...], str | None]:
-    """The change of every kind, or why there is none."""
+    """The change of each ledger kind, and what is missing, in a sentence."""
     gaps = [run.gap for run in (*pair.a_runs, *pair.b_runs) if run.gap is not None]
     gap = gaps[0] if gaps else None
     sides = [[_ledger(cost, unit) for cost in _costs(runs)] for runs in (pair.a_runs, pair.b_runs)]
@@ -181,14 +181,14 @@ def _ledger(cost: Cost, unit: str) -> dict[str, float] | None:
 
 
 def _middle(ledgers: Sequence[dict[str, float]]) -> dict[str, float]:
-    """The ledger whose sum is the median; the mean of the two in the middle of an even number."""
+    """The ledger with the median sum; of an even number, the mean of the two in the middle."""
     ordered = sorted(ledgers, key=lambda ledger: sum(ledger.values()))
     middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
     return {kind: statistics.fmean(ledger[kind] for ledger in middle) for kind in middle[0]}
 
 
 def _efficiencies(pair: Pair) -> dict[str, Versus]:
-    """The efficiency tree of both sides, factor by factor."""
+    """The change of each factor of the efficiency tree."""
     found = {
         name: known_versus(_factors(pair.a_runs, field), _factors(pair.b_runs, field), ratio=False)
         for name, field in FACTORS.items()
@@ -197,28 +197,88 @@ def _efficiencies(pair: Pair) -> dict[str, Versus]:
     return dict(zip(known, corrected(list(known.values()), ratio=False), strict=True))
 
 
-def _factors(runs: Iterable[Spent], field: str) -> list[float | None]:
+def _factors(runs: Iterable[RunCosts], field: str) -> list[float | None]:
     return [None if run.efficiencies is None else getattr(run.efficiencies, field) for run in runs]
 
 
 def _untimed(pair: Pair) -> str:
-    """Why a pair is not compared."""
+    """A sentence: why a pair is not compared."""
     side = "A" if not _costs(pair.a_runs) else pair.letter
     runs = pair.a_runs if side == "A" else pair.b_runs
-    why = next((run.gap for run in runs if run.gap), None) if runs else "no run of it is finished"
-    return f"{pair.label}: {side} has no time that counts ({(why or 'there are too few steps').rstrip('.')})."
+    why = next((run.gap for run in runs if run.gap), None) if runs else "no finished run"
+    return f"{pair.label}: {side} has no timed steps ({(why or 'too few steps').rstrip('.')})."
 
 
 def _problems(pair: Pair) -> list[str]:
-    """What is missing or damaged, each once."""
+    """Missing or damaged files, each problem once."""
     found: dict[str, list[str]] = {}
     for side, runs in (("A", pair.a_runs), (pair.letter, pair.b_runs)):
         for run in runs:
             for problem in run.problems:
                 found.setdefault(f"{side}: {problem}", []).append(run.name)
-    return [text + (f" (So in {len(names)} runs.)" if len(names) > 1 else "") for text, names in found.items()]
+    return [text + (f" (In {len(names)} runs.)" if len(names) > 1 else "") for text, names in found.items()]
 
 
 def _too_few(pair: Pair) -> str | None:
     values = "runs" if pair.over == RUNS else "blocks of steps"
     return size_caveat(len(_costs(pair.a_runs)), len(_costs(pair.b_runs)), values)
+
+
+def message_changes(a: Sequence[RunCosts], b: Sequence[RunCosts]) -> tuple[MessageChange, ...]:
+    """Every row of a message table of A or B, most bytes first.
+
+    Bandwidths are corrected among the main rows: with a dozen small start-up messages in the same family, no change of
+    a main row would be significant.
+    """
+    first, second = _tables(a), _tables(b)
+    rows = {key: kind for _, table in (*first, *second) for key, kind in table.items()}
+    found = [
+        MessageChange(
+            operation=kind.operation,
+            group=kind.group,
+            dtype=kind.dtype,
+            payload_bytes=kind.payload_bytes,
+            a_per_step=_per_step(first, key),
+            b_per_step=_per_step(second, key),
+            bandwidth=known_versus(_bandwidths(first, key), _bandwidths(second, key), ratio=True),
+            main=False,
+        )
+        for key, kind in rows.items()
+    ]
+    largest = [max((each[side] for each in map(_bytes_per_step, found)), default=0.0) for side in (0, 1)]
+    found = [replace(each, main=_is_main(each, largest)) for each in found]
+    main, others = ([each for each in found if each.main is main] for main in (True, False))
+    found = [*_with_tested_bandwidths(main), *_with_tested_bandwidths(others)]
+    return tuple(sorted(found, key=lambda each: max(_bytes_per_step(each)), reverse=True))
+
+
+def _with_tested_bandwidths(rows: Sequence[MessageChange]) -> list[MessageChange]:
+    """The rows, with their bandwidths corrected for multiple tests."""
+    tested = iter(corrected([each.bandwidth for each in rows if each.bandwidth], ratio=True))
+    return [replace(each, bandwidth=next(tested)) if each.bandwidth else each for each in rows]
+
+
+def _is_main(change: MessageChange, largest: Sequence[float]) -> bool:
+    return any(own >= _SMALLEST_MAIN * most > 0 for own, most in zip(_bytes_per_step(change), largest, strict=True))
+
+
+def _tables(runs: Sequence[RunCosts]) -> list[_Table]:
+    return [
+        (run.steps, {(kind.operation, kind.group, kind.dtype, kind.payload_bytes): kind for kind in run.messages})
+        for run in runs
+    ]
+
+
+def _per_step(tables: Sequence[_Table], key: _Row) -> float | None:
+    """Messages per step, median over runs; None if no run has the row."""
+    counts = [table[key].count / steps for steps, table in tables if steps and key in table]
+    return statistics.median(counts) if counts else None
+
+
+def _bandwidths(tables: Sequence[_Table], key: _Row) -> list[float | None]:
+    return [table[key].bus_bytes_per_s if key in table else None for _, table in tables]
+
+
+def _bytes_per_step(change: MessageChange) -> tuple[float, float]:
+    """Bytes per step of A and of B."""
+    return change.payload_bytes * (change.a_per_step or 0.0), change.payload_bytes * (change.b_per_step or 0.0)

@@ -1,9 +1,9 @@
-"""Learning, measured: records of curves in, records of what they show out.
+"""Learning metrics, from the curves and accuracies of runs.
 
-stable      first epoch from which a curve stays at its plateau          targets    time and steps to an accuracy
-turns       overfitting                                                  faults     diverged and dead runs, by name
-efficiency  statistical efficiency, effective speed-up                   equivalence   different, equal, or neither
-curves      arrays of curves, means with bands                           students_t   the distribution behind the tests
-noise       the gradient noise scale                                     lr_range   what a range test says
-verdicts    all of it for a study
+stable       first epoch from which a curve stays at its plateau; overfitting
+targets      time, steps and samples to a target accuracy
+faults       diverged and dead runs
+noise        the gradient noise scale
+lr_advice    a learning rate from range tests
+verdicts     all of these for a study, statistical efficiency, comparisons of accuracy
 """

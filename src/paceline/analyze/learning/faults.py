@@ -1,14 +1,12 @@
-"""Runs that do not learn, called by name: from a finished run, and from a single line of its curves while it runs.
+"""Faults of runs that do not learn, from a finished run or from one epoch of a running one.
 
-    diverged    a loss that is not a finite number
-    dead        after the first epoch the loss is ln(classes) and the accuracy 1 / classes: what guessing gives
+    diverged    a loss that is not finite
+    dead        loss ln(classes) and accuracy 1 / classes, as by guessing
 
-A network that outputs the same for every input has exactly the loss ln(classes) where classes are even, and its
-accuracy is that of one class. Training is at chance for more reasons than dead units: a rate that is too high or far
-too low, inputs on another scale than the network was trained on, labels that belong to other images.
+A network with the same output for every input has the loss ln(classes) if classes are balanced. Causes besides dead
+units: a learning rate that is too high or far too low, wrongly scaled inputs, shuffled labels.
 
-Assumes: classes are about even. Where one has nearly all samples, always answering it is better than this guess, and a
-dead network is not called so.
+Assumes: classes are about balanced. If one class dominates, a dead network is not detected.
 """
 
 from __future__ import annotations
@@ -23,20 +21,20 @@ from paceline.records.run import Epoch, RunResult
 
 DIVERGED, DEAD = "diverged", "dead"
 LOSS_AT_CHANCE = 0.02
-"""How far below ln(classes), as a fraction of it, a loss still counts as chance."""
+"""Largest distance of a loss at chance below ln(classes), as a fraction of it."""
 ACCURACY_AT_CHANCE = (1.5, 0.05)
-"""An accuracy counts as chance up to so many times 1 / classes, and up to so much above it: classes are seldom even."""
+"""Largest accuracy at chance: as a multiple of 1 / classes, and as a difference to it."""
 
 
 def run_fault(run: RunResult) -> Fault | None:
-    """What is wrong with a finished run, with the epoch since when it is."""
+    """The fault of a finished run, with its first epoch; None if it has none."""
     for epoch in run.epochs:
         if why := diverged(epoch):
             return Fault(name=DIVERGED, run=run.run, epoch=epoch.epoch, why=why)
     if run.test_loss is not None and not math.isfinite(run.test_loss):
         why = Note(code="test-loss-not-finite", values={"loss": run.test_loss})
         return Fault(name=DIVERGED, run=run.run, epoch=len(run.epochs), why=why)
-    # A network that starts slowly is at chance for an epoch or two and learns then: of a whole run, its end tells.
+    # A slow start may be at chance for an epoch or two: the last epoch decides.
     if run.epochs and (why := dead(run.epochs[-1], run.classes)):
         return Fault(name=DEAD, run=run.run, epoch=_dead_since(run), why=why)
     return None
@@ -47,24 +45,24 @@ def run_faults(runs: Iterable[RunResult]) -> tuple[Fault, ...]:
     return tuple(fault for run in runs if (fault := run_fault(run)) is not None)
 
 
-def that_learned(runs: Sequence[RunResult]) -> list[RunResult]:
-    """The runs whose accuracies speak for their point: all but those that learned nothing, where these are the fewer.
+def learning_runs(runs: Sequence[RunResult]) -> list[RunResult]:
+    """The runs without a fault if they are the majority, else all runs.
 
-    One run at chance among five that learn would hide any difference of a few points in its own of eighty. Where half
-    of them or more are at chance, that is what the point comes to.
+    One failed run among five would hide any difference of a few points. If half of the runs fail, failing is the result
+    of the point.
     """
     sound = [run for run in runs if run_fault(run) is None]
     return sound if 2 * len(sound) > len(runs) else list(runs)
 
 
-def num_left_out(point: PointResult) -> int:
-    """How many runs of a point `that_learned` leaves out."""
+def num_excluded(point: PointResult) -> int:
+    """Number of runs of a point that `learning_runs` excludes."""
     failed = len({fault.run for fault in point.learning.faults}) if point.learning else 0
     return failed if 2 * failed < point.runs else 0
 
 
 def diverged(epoch: Epoch) -> Note | None:
-    """That a loss of this epoch is not a finite number."""
+    """A note if a loss of this epoch is not finite."""
     for part, loss in (("training", epoch.train_loss), ("validation", epoch.validation_loss)):
         if loss is not None and not math.isfinite(loss):
             return Note(code="loss-not-finite", values={"part": part, "loss": loss, "epoch": epoch.epoch})
@@ -72,7 +70,7 @@ def diverged(epoch: Epoch) -> Note | None:
 
 
 def dead(epoch: Epoch, classes: int | None) -> Note | None:
-    """That loss and accuracy are at chance; of the validation where there is one, which no dropout disturbs."""
+    """A note if loss and accuracy are at chance, in validation if measured (without dropout), else in training."""
     if not classes or classes < 2:
         return None
     loss, accuracy = epoch.validation_loss, epoch.validation_accuracy
@@ -80,7 +78,7 @@ def dead(epoch: Epoch, classes: int | None) -> Note | None:
         loss, accuracy = epoch.train_loss, epoch.train_accuracy
     chance, (times, above) = math.log(classes), ACCURACY_AT_CHANCE
     if not math.isfinite(loss):
-        return None  # that has a name of its own
+        return None  # diverged
     if loss < (1 - LOSS_AT_CHANCE) * chance or accuracy > min(times / classes, 1 / classes + above):
         return None
     guessed = {"guessed_loss": chance, "guessed_accuracy": 1 / classes}
@@ -88,7 +86,7 @@ def dead(epoch: Epoch, classes: int | None) -> Note | None:
 
 
 def _dead_since(run: RunResult) -> int:
-    """The first epoch from which a run is at chance to its end."""
+    """The first epoch from which a run stays at chance."""
     since = len(run.epochs)
     while since > 1 and dead(run.epochs[since - 2], run.classes):
         since -= 1

@@ -1,17 +1,16 @@
-"""A learning rate read off range tests: the loss of every step, over a rate that rises with the steps.
+"""A learning rate from range tests, in which the rate rises from step to step.
 
     loss ─────────╮               │
-                   ╲  steepest    │ ran away
+                   ╲  steepest    │ diverged
                     ╲            ╱
                      ╰────lowest╯
          rate, logarithmic ─────▶
 
-Smoothed: a mean over neighbouring steps with weights of a normal distribution, whose deviation is 3 % of the range.
-A loss more than twice its first value counts as that: what runs away must not reach back into its neighbours.
-Advised: the rate of the steepest fall (Smith 2015 has the range around it; Howard and Gugger 2020 the point), or a
-tenth of the rate at which the loss had run away where that is less. Over several tests the median counts.
+Smoothing: a Gaussian mean over neighbouring steps, with a standard deviation of 3 % of the range. Losses are clipped at
+twice the first value, to protect the neighbours of a diverging loss. Advised: the rate of the steepest fall (Smith
+2015; Howard and Gugger 2020), at most a tenth of the rate at which the loss diverged. Of several tests, the median.
 
-*Assumes:* rates that rise by the same factor from step to step.
+Assumes: rates rise by a constant factor.
 """
 
 from __future__ import annotations
@@ -25,28 +24,28 @@ import numpy as np
 from paceline.records.lr_range import LrAdvice, LrCurve
 
 _DEVIATION = 0.03
-"""Of the smoothing, as a part of the steps that were planned."""
+"""Standard deviation of the smoothing, as a fraction of the planned steps."""
 _MOST = 2.0
-"""Times the first loss."""
+"""Largest loss, as a multiple of the first."""
 _SAFE = 0.1
-"""Of the rate at which the loss ran away."""
+"""Largest advised rate, as a fraction of the rate at which the loss diverged."""
 _CLEAR = 2.0
-"""A fall counts if it is so many times the root mean square of what smoothing took away."""
+"""Smallest fall that counts, as a multiple of the root mean square of the noise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """A range test as it was measured."""
+class RangeTest:
+    """Measurements of one range test."""
 
     seed: int
     rates: Sequence[float]
     losses: Sequence[float]
     planned: int
-    """Steps it would have taken if the loss had not run away."""
+    """Steps without divergence."""
 
 
-def lr_curve(measured: Measured) -> LrCurve:
-    """What one range test shows."""
+def lr_curve(measured: RangeTest) -> LrCurve:
+    """The smoothed curve and the advised rate of one range test."""
     rates, losses = list(measured.rates), np.asarray(measured.losses, dtype=np.float64)
     calm, smoothed = _smoothed(losses, max(1.0, _DEVIATION * measured.planned))
     ran_away = rates[-1] if len(rates) < measured.planned or not np.isfinite(losses[-1]) else None
@@ -66,13 +65,13 @@ def lr_curve(measured: Measured) -> LrCurve:
     return replace(curve, steepest=steepest, lowest=rates[lowest], advised=advised)
 
 
-def lr_advice(tests: Sequence[Measured], *, batch_global: int, ranks: int) -> LrAdvice:
-    """What range tests with different seeds recommend together."""
+def lr_advice(tests: Sequence[RangeTest], *, batch_global: int, ranks: int) -> LrAdvice:
+    """The advised rate over range tests with different seeds."""
     curves = tuple(lr_curve(test) for test in tests)
     advised = sorted(curve.advised for curve in curves if curve.advised is not None)
     return LrAdvice(
         curves=curves,
-        # Where there are two in the middle, between them as rates are: by their ratio.
+        # Of an even number, the geometric mean of the two in the middle.
         lr=_two_digits(float(np.exp(statistics.median(np.log(advised))))) if advised else None,
         low=_two_digits(advised[0]) if advised else None,
         high=_two_digits(advised[-1]) if advised else None,
@@ -83,10 +82,10 @@ def lr_advice(tests: Sequence[Measured], *, batch_global: int, ranks: int) -> Lr
 
 
 def _smoothed(losses: np.ndarray, deviation: float) -> tuple[np.ndarray, np.ndarray]:
-    """The losses without what ran away, and their weighted means over neighbours."""
+    """The clipped losses, and the smoothed ones."""
     finite = np.where(np.isfinite(losses), losses, np.inf)
     calm = np.minimum(finite, _MOST * np.median(finite[: max(1, round(2 * deviation))]))
-    if not np.all(np.isfinite(calm)):  # it ran away in its first steps: there is nothing else to show
+    if not np.all(np.isfinite(calm)):  # it diverged in its first steps
         calm = np.where(np.isfinite(calm), calm, 0.0)
     steps = np.arange(len(calm))
     weights = np.exp(-0.5 * np.square((steps[:, None] - steps) / deviation))
@@ -98,15 +97,15 @@ def _notes(curves: Sequence[LrCurve]) -> list[str]:
     if without:
         some = "The loss" if without == len(curves) else f"In {without} of {len(curves)} tests the loss"
         gone = any(curve.advised is None and curve.ran_away is not None for curve in curves)
-        end = "began with a smaller rate, --from" if gone else "took more steps, --steps, or a larger rate, --to"
-        notes.append(f"{some} did not fall beyond its noise. It might if the test {end}.")
+        end = "begins with a smaller rate, --from" if gone else "has more steps, --steps, or a larger rate, --to"
+        notes.append(f"{some} did not fall beyond its noise. It may if the test {end}.")
     if any(curve.lowest is not None and curve.lowest >= curve.rates[-_last(curve)] for curve in curves):
-        notes.append("The loss still fell when the rates ended: with a larger --to a larger rate may be found.")
+        notes.append("The loss was still falling at the largest rate: a larger --to may give a larger rate.")
     return notes
 
 
 def _last(curve: LrCurve) -> int:
-    """Steps at the end of a range in which a loss that is lowest is taken for one that still falls."""
+    """Number of last steps in which a lowest loss counts as still falling."""
     return max(1, len(curve.rates) // 20)
 
 

@@ -1,22 +1,22 @@
-"""The gradient noise scale of a point, and what it says about its batch.
+"""The gradient noise scale of a point, and the sample efficiency of its batch.
 
-Of the mean gradient of a batch of B samples, a part is noise. Measured in an epoch (training/gradient_noise.py):
+A part of the mean gradient of a batch of B samples is noise. Measured in an epoch (training/gradient_noise.py):
 
     share s = S / (S + B · G)        S the mean of the measured tr(Σ), G that of |G|²
     noise scale = S / G = B · s / (1 - s)
 
-Means are taken before the ratio: that of single steps would be far off, G being near 0 in many of them. s divides by
-the square of the mean gradient, which never is.
+Means are taken before the ratio, because G of single steps is often near 0. The denominator of s is the square of the
+mean gradient, which is not.
 
-Over a run the noise scale grows, often tenfold, and what counts is how far a step came: with a batch of B it comes
-1 / (1 + noise scale / B) = 1 - s as far as one with all the samples there are (McCandlish et al., 2018, section 2.2).
-So shares, not noise scales, are averaged over the steps of a run, and the noise scale of the whole follows from that:
+The noise scale grows during a run, often tenfold. The progress of a step with a batch of B is 1 / (1 + noise scale / B)
+= 1 - s of that of a step with an infinite batch (McCandlish et al., 2018, section 2.2). Shares, not noise scales, are
+therefore averaged over the steps of a run, and the noise scale of the run follows from their mean:
 
     steps taken / steps that the largest batch would take      1 / (1 - s)   =  1 + noise scale / B
     samples that the smallest batch would take / samples taken            s  =  1 / (1 + B / noise scale)
 
 Assumes: samples of a step are drawn independently (an epoch draws each once, which changes tr(Σ) by 1 part in all
-samples), and gradients of parts do not hang together in other ways, as those of batch normalisation do a little.
+samples), and gradients of parts are not otherwise correlated, as they are slightly by batch normalisation.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from paceline.records.learning import NoiseScale
 from paceline.records.run import NoiseEpoch, RunResult
 
 FEWEST_DIFFERENCES = 10
-"""Between measured steps: with fewer, their variance is anybody's guess."""
+"""Differences between measured steps that an estimate of their variance needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """The part of a mean gradient's square that is noise, over some measured steps."""
+    """Noise as a share of the squared mean gradient, over some measured steps."""
 
     value: float
     variance: float
-    """Of that value; nan where it is not known."""
+    """Of the value; nan if unknown."""
     steps: int
     differences: int
 
 
 def noise_scale(runs: Sequence[RunResult], batch_global: int) -> NoiseScale | None:
-    """The noise scale of a point from its runs; None where none of them measured it, or where all of them diverged.
+    """The noise scale of a point in samples; None if no run measured it, or all runs diverged.
 
-    The interval comes from the scatter of single steps, and from that between runs where there are five of them.
+    The interval comes from the variance between runs if there are five, else from that between steps.
     """
     by_run = [_shares(run, batch_global) for run in runs]
     means = [share for shares in by_run if (share := _mean(list(shares.values()))) is not None]
@@ -74,14 +74,14 @@ def noise_scale(runs: Sequence[RunResult], batch_global: int) -> NoiseScale | No
 
 
 def _shares(run: RunResult, batch_global: int) -> dict[int, _Share]:
-    """By epoch, of a run's first phase: a second one trains other weights with another rate."""
+    """Noise shares by epoch of a run's first phase."""
     tuned = {epoch.epoch for epoch in run.epochs if epoch.phase != "train"}
     found = {noise.epoch: _share(noise, batch_global) for noise in run.noise if noise.epoch not in tuned}
     return {epoch: share for epoch, share in found.items() if share is not None}
 
 
 def _share(epoch: NoiseEpoch, batch_global: int) -> _Share | None:
-    """Of one epoch, its variance to first order; None where gradients were no finite numbers, or nothing but 0."""
+    """Noise share of one epoch, with its first-order variance; None if gradients are not finite, or all 0."""
     noise, signal, batch = epoch.variance, epoch.signal, batch_global
     total = noise + batch * signal
     if not (math.isfinite(total) and total > 0):
@@ -95,7 +95,7 @@ def _share(epoch: NoiseEpoch, batch_global: int) -> _Share | None:
 
 
 def _mean(shares: Sequence[_Share]) -> _Share | None:
-    """Over steps; epochs whose scatter is not known are taken to scatter as the others do."""
+    """Mean over steps; epochs with an unknown variance count with that of the others."""
     if not shares:
         return None
     steps = sum(share.steps for share in shares)
@@ -109,13 +109,13 @@ def _mean(shares: Sequence[_Share]) -> _Share | None:
 
 
 def _interval(whole: _Share, runs: Sequence[_Share]) -> tuple[float | None, float | None, str | None]:
-    """Low, high, and what their scatter is over; all None where there is too little of anything."""
+    """Low, high, and the source of the variance (`runs` or `steps`); all None if there are too few."""
     if len(runs) >= FEWEST_FOR_INTERVAL:
         mean = sum(run.value for run in runs) / len(runs)
         variance = sum((run.value - mean) ** 2 for run in runs) / (len(runs) - 1) / len(runs)
         freedom, over = len(runs) - 1.0, "runs"
     elif whole.differences >= FEWEST_DIFFERENCES and not math.isnan(whole.variance):
-        # Neighbouring differences share a step: three of them know as much as two values do.
+        # Neighbouring differences share a step: three of them count as two degrees of freedom.
         variance, freedom, over = whole.variance, whole.differences * 2 / 3, "steps"
     else:
         return None, None, None
@@ -124,7 +124,7 @@ def _interval(whole: _Share, runs: Sequence[_Share]) -> tuple[float | None, floa
 
 
 def _scale(share: float, batch: int) -> float | None:
-    """The noise scale, in samples; None where it is beyond all bounds, noise being all that was seen."""
+    """The noise scale in samples; None if infinite (nothing but noise)."""
     return batch * share / (1 - share) if share < 1 else None
 
 

@@ -1,17 +1,16 @@
 """Time, steps and samples to a target accuracy, run by run and over the repeats.
 
-    reached       at the first epoch whose validation accuracy is the target's or higher
-    in between    on the straight line from the epoch before, and called interpolated
-    by epoch 1    an upper bound, and called one: of what was before it nothing is known
-    time          the epochs' own times up to there, without evaluation, startup and loading; none of a run that was
-                  resumed, because a part of it was computed twice
-    phase         the first alone, as for curves and throughputs: fine-tuning trains other weights at another pace
+    reached       in the first epoch with at least the target's validation accuracy
+    position      interpolated linearly from the epoch before
+    in epoch 1    the end of the epoch, an upper bound
+    time          epoch times up to that position, without evaluation, startup and loading; None for a resumed run,
+                  which computed a part twice
+    phase         the first only, as for curves and throughputs
 
-Over the repeats, median and interval, where every run reaches it; where some do not, how many do is all that is said:
-a median of those that did would be too good.
+Median and interval over the repeats if every run reaches the target; otherwise only the number of runs that do, since
+a median of those would be too optimistic.
 
-Where no target is given, it is the highest accuracy that every run reached which learned at all, rounded down to a
-tenth of a point: every point then has figures, and the target owes nothing to a choice of ours.
+The default target is the highest accuracy that every run without a fault reached, rounded down to a tenth of a point.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from paceline.records.results import Interval
 from paceline.records.run import Epoch, RunResult
 from paceline.units import counted, percent_text
 
-GIVEN = "given"
+CONFIGURED = "given"
 CHOSEN = "the highest validation accuracy that every run reached, rounded down"
 _STEPS = 1000
 """Tenths of a point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
-    """Where one run reaches a target."""
+class TargetCrossing:
+    """Position at which one run reaches a target."""
 
     epochs: float
     steps: float
@@ -45,8 +44,8 @@ class Arrival:
     at_most: bool
 
 
-def arrival(run: RunResult, accuracy: float) -> Arrival | None:
-    """Where the first phase of a run first has this validation accuracy; None where it never does."""
+def target_crossing(run: RunResult, accuracy: float) -> TargetCrossing | None:
+    """Position at which a run reaches a validation accuracy in its first phase; None if it never does."""
     time_s = samples = 0.0
     before: Epoch | None = None
     for epoch in _first_phase(run):
@@ -54,7 +53,7 @@ def arrival(run: RunResult, accuracy: float) -> Arrival | None:
         if reached is not None and reached >= accuracy:
             part = _part(before, reached, accuracy)
             steps_before = before.step if before else 0
-            return Arrival(
+            return TargetCrossing(
                 epochs=(before.epoch if before else 0) + part,
                 steps=steps_before + part * (epoch.step - steps_before),
                 samples=samples + part * epoch.samples,
@@ -71,7 +70,7 @@ def _first_phase(run: RunResult) -> list[Epoch]:
 
 
 def _part(before: Epoch | None, reached: float, accuracy: float) -> float:
-    """How much of an epoch passes until the line from the one before meets the target."""
+    """Fraction of an epoch until the linear interpolation reaches the target."""
     if before is None or before.validation_accuracy is None:
         return 1.0
     start = before.validation_accuracy
@@ -79,14 +78,14 @@ def _part(before: Epoch | None, reached: float, accuracy: float) -> float:
 
 
 def target(runs: Sequence[RunResult], accuracy: float, *, processes: int) -> Target | None:
-    """What a point takes to a target; None where no run has a validation accuracy."""
+    """Epochs, steps, samples, seconds and rank-hours to a target; None without validation accuracies."""
     if not any(epoch.validation_accuracy is not None for run in runs for epoch in _first_phase(run)):
         return None
-    found = [arrival(run, accuracy) for run in runs]
+    found = [target_crossing(run, accuracy) for run in runs]
     arrivals = [each for each in found if each is not None]
     whole = len(arrivals) == len(runs)
 
-    def figure(value: Callable[[Arrival], float | None]) -> Interval | None:
+    def figure(value: Callable[[TargetCrossing], float | None]) -> Interval | None:
         known = [own for each in arrivals if (own := value(each)) is not None]
         return median_interval(known) if whole and known else None
 
@@ -106,20 +105,17 @@ def target(runs: Sequence[RunResult], accuracy: float, *, processes: int) -> Tar
 
 
 def samples_to(runs: Iterable[RunResult], accuracy: float) -> dict[int, float]:
-    """Samples to the target by number of the run; nothing unless all reach it after their first epoch.
+    """Samples to the target by number of the run; empty unless all runs reach it after their first epoch.
 
-    Within the first epoch there is no line to read them from: a ratio of two upper bounds says nothing.
+    Within the first epoch only upper bounds are known, whose ratios mean nothing.
     """
-    found = {run.run: arrival(run, accuracy) for run in runs}
+    found = {run.run: target_crossing(run, accuracy) for run in runs}
     known = {run: each.samples for run, each in found.items() if each is not None and not each.at_most}
     return known if len(known) == len(found) else {}
 
 
 def chosen_target(runs: Mapping[str, Sequence[RunResult]], failed: Mapping[str, set[int]]) -> float | None:
-    """The target that the runs themselves suggest; None where there is no validation accuracy.
-
-    `failed` names, by point, the runs that diverged or are dead: they would pull it down to chance.
-    """
+    """The default target, as a fraction; None without validation accuracies. `failed` are runs with faults by point."""
     best = [
         max(accuracies)
         for point_id, own in runs.items()
@@ -128,7 +124,7 @@ def chosen_target(runs: Mapping[str, Sequence[RunResult]], failed: Mapping[str, 
     ]
     if not best:
         return None
-    # The small addition undoes a binary fraction just below a tenth of a point: that is then the target itself.
+    # The small addition compensates rounding errors just below a tenth of a point.
     return min(min(best), math.floor(min(best) * _STEPS + 1e-9) / _STEPS)
 
 
@@ -137,7 +133,7 @@ def _accuracies(run: RunResult) -> list[float]:
     return [value for value in values if value is not None and math.isfinite(value)]
 
 
-def _why(runs: Sequence[RunResult], arrivals: Sequence[Arrival], accuracy: float) -> str:
+def _why(runs: Sequence[RunResult], arrivals: Sequence[TargetCrossing], accuracy: float) -> str:
     reached = len(arrivals)
     if reached == len(runs):
         timed = any(each.time_s is not None for each in arrivals)

@@ -3,8 +3,8 @@
 timing        which epochs of a run are timed, samples per second
 series        which points form a line over ranks, and their baseline
 speedups      series side by side at equal ranks
-median_run    the run that represents a point, and what its traces show
-losses        what each part of the loop lost against the baseline
-traffic       messages of a step
+median_run    the run that represents a point: ledger, cost of the loop, messages per step
+losses        share of the loop time that each ledger kind lost against the baseline
+step_time     seconds of one step
 scaling_laws  Amdahl's, Gustafson's and the Universal Scalability Law, fitted: law_forms, law_fit
 """

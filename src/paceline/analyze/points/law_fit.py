@@ -1,23 +1,21 @@
-"""Fitting a law to throughputs, and every set of parameters that the repeats do not rule out.
+"""Fit of a scaling law to throughputs, with the confidence region of its parameters.
 
     log X(N, r) = log λ(r) + log S(N; θ) + noise        of N ranks in repeat r
 
-Least squares of logarithms, because noise is a share of a time and not a number of seconds; a pace λ of its own for
-each repeat, because points of a repeat are run one after the other and a noisy minute falls on all of them (repeats
-are the blocks of the design). The parameters stay within their bounds.
+Least squares of logarithms, because noise is proportional to time. Each repeat has its own pace λ, because its runs
+are close in time and share the noise of the machine (repeats are the blocks of the design). Parameters are bounded.
 
 **Uncertainty** by profile likelihood: the region of all θ whose sum of squares is at most
 
     RSS(θ) ≤ RSS(θ̂) · (1 + t² / ν)         ν = runs − repeats − parameters,   t = Student's 0.975 quantile
 
-and the 95 % interval of any figure of the law (a parameter, the speed-up at N, the peak) is its range over that
-region. Chosen before a bootstrap over repeats, because there are about five of them: resampling so few makes intervals
-that are too narrow, and it breaks down where an estimate lies on a bound, as contention and coherency often do.
-There the region is simply cut off, and the interval covers more than 95 %.
+and the 95 % interval of any quantity of the law (a parameter, the speed-up at N, the peak) is its range over that
+region. A bootstrap over about five repeats would give intervals that are too narrow, and fails for estimates on a
+bound, which are frequent for contention and coherency. There the region is cut off, and the coverage exceeds 95 %.
 
-Assumes: noise of the logarithms is normal and as large at every number of ranks. Ranks that are late together, and
-a law that does not hold, are told by the misfit test. Source: D. M. Bates and D. G. Watts, Nonlinear Regression
-Analysis and Its Applications, Wiley 1988, chapters 3 and 6.
+Assumes: noise of the logarithms is normal and equal for all numbers of ranks. The misfit test detects a law that does
+not hold. Source: D. M. Bates and D. G. Watts, Nonlinear Regression Analysis and Its Applications, Wiley 1988,
+chapters 3 and 6.
 """
 
 from __future__ import annotations
@@ -28,29 +26,29 @@ from dataclasses import dataclass
 import numpy as np
 
 from paceline.analyze.points.law_forms import Array, Form
+from paceline.analyze.stats.intervals import CONFIDENCE
 from paceline.analyze.stats.students_t import f_tail, quantile
 from paceline.records.laws import Fitted
 
-CONFIDENCE = 0.95
 _RAYS = 360
 _HALVINGS = 48
-"""A ray may reach a million times as far as the region does: so many leave eight digits of its edge."""
+"""Bisections of a ray: enough for eight digits if the ray is a million times as long as the region."""
 _STEPS = 200
 _STARTS = (0.0, *np.geomspace(1e-6, 1.0, 31))
-"""Shares of a parameter's bound that are looked at before the first step: wild points have more than one valley."""
+"""Starting values as fractions of a parameter's bound: noisy data may have several local minima."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPaces:
-    """Throughputs of many runs as one logarithm per number of ranks, free of what repeats have in common."""
+    """Logarithms of throughputs, one per number of ranks, without the pace of the repeats."""
 
     ranks: Array
     logs: Array
-    """Up to a constant that is the same for all."""
+    """Up to a common constant."""
     root: Array
-    """So that the sum of squares of a prediction p is `noise_ss` + |root (logs − p)|²."""
+    """Square root of the weights: the sum of squares of a prediction p is `noise_ss` + |root (logs − p)|²."""
     noise_ss: float
-    """What runs of the same number of ranks differ by."""
+    """Sum of squares within numbers of ranks."""
     noise_df: int
     runs: int
     repeats: int
@@ -58,28 +56,28 @@ class LogPaces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """A law with the parameters that fit best, and the edge of the region that is not ruled out."""
+    """A law with its best parameters, and the boundary of their confidence region."""
 
     form: Form
     best: Array
     region: Array
     """Rows of parameters around `best`."""
     misfit: float
-    """The sum of squares that the law adds to the noise."""
+    """Sum of squares of the law beyond the noise."""
     variance: float
-    """Of the noise of one run, from the residuals."""
+    """Residual variance of one run."""
     df: int
     deviation: float
     misfit_p: float | None
 
     def figure(self, of: Callable[[Array], Array]) -> Fitted:
-        """A figure of the law, and its range over the region."""
+        """A quantity of the law, and its range over the region."""
         value, around = float(of(self.best[None, :])[0]), of(self.region)
         return Fitted(value=value, low=min(value, float(around.min())), high=max(value, float(around.max())))
 
 
 def log_paces(throughputs: Mapping[int, Mapping[int, float]]) -> LogPaces | None:
-    """Throughputs by ranks and number of the run; None where no noise is left, or no repeat joins all sizes."""
+    """`throughputs` by ranks and run; None without degrees of freedom for noise, or if sizes share no repeats."""
     sizes = sorted(throughputs)
     numbers = sorted({number for own in throughputs.values() for number in own})
     there = np.array([[float(number in throughputs[size]) for size in sizes] for number in numbers])
@@ -91,7 +89,7 @@ def log_paces(throughputs: Mapping[int, Mapping[int, float]]) -> LogPaces | None
     joined = values > 1e-9 * values.max()
     runs, repeats = int(there.sum()), len(numbers)
     noise_df = runs - repeats - (len(sizes) - 1)
-    # One direction is always free: the pace, which every repeat has for itself.
+    # One eigenvalue is always 0: the common pace.
     if joined.sum() < len(sizes) - 1 or noise_df < 1:
         return None
     inverse = vectors[:, joined] / values[joined] @ vectors[:, joined].T
@@ -109,7 +107,7 @@ def log_paces(throughputs: Mapping[int, Mapping[int, float]]) -> LogPaces | None
 
 
 def fit(form: Form, measured: LogPaces) -> Fit:
-    """The law with the least squares, and what else the points allow."""
+    """The least-squares fit of a law, with its confidence region."""
     best = _least_squares(form, measured)
     misfit = float(_misfits(form, measured, best[None, :])[0])
     df = measured.runs - measured.repeats - len(best)
@@ -129,20 +127,20 @@ def fit(form: Form, measured: LogPaces) -> Fit:
 
 
 def _misfit_p(measured: LogPaces, misfit: float, parameters: int) -> float | None:
-    """Probability of so large a misfit by noise alone: the lack-of-fit test; a parameter on a bound fits nothing."""
+    """p-value of the lack-of-fit test; `parameters` counts those within their bounds. None without freedom."""
     df = len(measured.ranks) - 1 - parameters
     noise = measured.noise_ss / measured.noise_df
     return f_tail(misfit / df / noise, df, measured.noise_df) if df > 0 and noise > 0 else None
 
 
 def _misfits(form: Form, measured: LogPaces, parameters: Array) -> Array:
-    """What each row of parameters adds to the sum of squares."""
+    """Sum of squares beyond the noise, for each row of parameters."""
     apart = measured.logs - form.log_speedup(measured.ranks, parameters)
     return ((apart @ measured.root.T) ** 2).sum(axis=1)
 
 
 def _least_squares(form: Form, measured: LogPaces) -> Array:
-    """Levenberg and Marquardt's steps, kept within the bounds; a parameter that is pushed against one stays there."""
+    """Parameters with the least squares, by the Levenberg-Marquardt method within the bounds."""
     most = np.array(form.most)
     starts = np.stack(np.meshgrid(*(np.array(_STARTS) * end for end in most)), axis=-1).reshape(-1, len(most))
     best = starts[_misfits(form, measured, starts).argmin()]
@@ -172,7 +170,7 @@ def _least_squares(form: Form, measured: LogPaces) -> Array:
 
 
 def _region(form: Form, measured: LogPaces, best: Array, bound: float) -> Array:
-    """Where rays from the best parameters leave the region or meet a bound: its edge, found on all rays at once."""
+    """Boundary of the confidence region: bisection along rays from the best parameters, on all rays at once."""
     rays = _rays(form, measured, best)
     reach = _reach(rays, best, np.array(form.most))
     low, high = np.zeros(len(rays)), reach.copy()
@@ -187,12 +185,12 @@ def _region(form: Form, measured: LogPaces, best: Array, bound: float) -> Array:
 
 def _along(form: Form, best: Array, rays: Array, lengths: Array) -> Array:
     found = np.clip(best + lengths[:, None] * rays, 0.0, form.most)
-    found[found < 1e-15] = 0.0  # a bound that is met, less the digits that were lost on the way
+    found[found < 1e-15] = 0.0  # rounding errors at the lower bound
     return found
 
 
 def _rays(form: Form, measured: LogPaces, best: Array) -> Array:
-    """Directions around the best parameters, dense where the region is long, and along the bounds."""
+    """Directions from the best parameters: along the axes, and dense where the region is long."""
     axes = np.vstack([np.eye(len(best)), -np.eye(len(best))])
     if len(best) == 1:
         return axes
@@ -205,7 +203,7 @@ def _rays(form: Form, measured: LogPaces, best: Array) -> Array:
 
 
 def _reach(rays: Array, best: Array, most: Array) -> Array:
-    """How far each ray goes until it meets a bound."""
+    """Length of each ray up to the first bound."""
     room = np.where(rays > 0, most - best, best)
     with np.errstate(divide="ignore", invalid="ignore"):
         lengths = np.where(rays == 0, np.inf, room / np.abs(rays))

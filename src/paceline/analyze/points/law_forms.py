@@ -1,13 +1,13 @@
-"""The scaling laws as formulas: the speed-up over one rank on N of them.
+"""Formulas of the scaling laws: the speed-up of N ranks over one.
 
     law          S(N)                                      parameters
-    amdahl       N / (1 + σ (N−1))                         σ   part of the work that ranks do not share
-    gustafson    N − σ (N−1)                               σ   part of the time on N ranks that one rank would need too
+    amdahl       N / (1 + σ (N−1))                         σ   serial fraction of the work
+    gustafson    N − σ (N−1)                               σ   serial fraction of the time on N ranks
     usl          N / (1 + σ (N−1) + κ N (N−1))             σ   contention, κ   coherency
 
-Amdahl's law is that of a fixed amount of work (strong scaling), Gustafson's that of work which grows with the
-ranks (weak scaling). The Universal Scalability Law is one of throughput, and holds for both: contention is waiting
-for what is shared, coherency the cost of every pair of ranks to agree. With κ = 0 it is Amdahl's.
+Amdahl's law is for a fixed amount of work (strong scaling), Gustafson's for work that grows with the ranks (weak
+scaling). The Universal Scalability Law is for throughput, and holds for both: contention is waiting for shared
+resources, coherency the cost of agreement between each pair of ranks. With κ = 0 it is Amdahl's law.
 
 Sources: G. M. Amdahl, Validity of the single processor approach to achieving large scale computing capabilities,
 AFIPS 1967. J. L. Gustafson, Reevaluating Amdahl's law, CACM 31 (1988). N. J. Gunther, A simple capacity model of
@@ -25,19 +25,19 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 MOST_COHERENCY = 100.0
-"""Of κ: two ranks would be a hundred times slower than one. A bound keeps what no point limits finite."""
+"""Upper bound of κ, at which two ranks are a hundred times slower than one; keeps an undetermined κ finite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """A law: its parameters, which lie between 0 and `most`, and its formula."""
+    """A law: its parameters, between 0 and `most`, and its formula."""
 
     name: str
     title: str
     parameters: tuple[str, ...]
     most: tuple[float, ...]
     fewest_sizes: int
-    """Numbers of ranks that a fit needs: one more than what it finds, the pace of one rank included."""
+    """Numbers of ranks that a fit needs: parameters + 2."""
     log_speedup: Callable[[Array, Array], Array]
     """The logarithm of S at ranks (m) for rows of parameters (k × p): k × m."""
     slopes: Callable[[Array, Array], Array]
@@ -45,7 +45,7 @@ class Form:
 
 
 def _columns(ranks: Array) -> Array:
-    """What the parameters of the USL multiply at each number of ranks: N−1 and N(N−1)."""
+    """Factors of the parameters of the USL at each number of ranks: N−1 and N(N−1)."""
     return np.stack([ranks - 1, ranks * (ranks - 1)], axis=1)
 
 
@@ -103,13 +103,13 @@ def limits(parameters: Array) -> Array:
 
 
 def peaks(parameters: Array) -> Array:
-    """The number of ranks at which the USL is fastest, √((1−σ)/κ), at least 1; infinite without coherency."""
+    """Number of ranks with the highest speed-up by the USL, √((1−σ)/κ), at least 1; infinite without coherency."""
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.sqrt((1 - parameters[:, 0]) / parameters[:, 1])
     return np.maximum(np.where(parameters[:, 1] == 0, np.inf, found), 1.0)
 
 
 def peak_speedups(parameters: Array) -> Array:
-    """The speed-up over one rank at the peak of each row; only where there is coherency."""
+    """Speed-up over one rank at the peak, for rows with coherency."""
     at = peaks(parameters)
     return at / (1 + (parameters * _columns(at)).sum(axis=1))

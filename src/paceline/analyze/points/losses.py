@@ -1,12 +1,11 @@
-"""What each part of the loop lost against the baseline: where the missing efficiency went.
+"""Lost shares: the efficiency that each ledger kind of the training loop lost against the baseline.
 
     cost(kind)  =  rank-seconds per sample, in the timed epochs of the median run
     lost(kind)  =  (cost − baseline's cost) / the sum of all costs
 
-With perfect scaling a sample costs as many rank-seconds on any number of ranks, so the parts sum
-to 1 − the efficiency of the loop, in strong and in weak scaling alike. Servers count as ranks in
-the efficiency, and so here: the time that they take is a part of its own, `servers`. Start-up,
-evaluation and the warm-up epoch are not in it: the efficiency that it explains leaves them out too.
+With perfect scaling a sample costs equally many rank-seconds on any number of ranks, so the shares sum to 1 − the
+efficiency of the loop, in strong and in weak scaling. Servers count as ranks in the efficiency: their time is a share
+of its own, `servers`. Start-up, evaluation and the warm-up epoch are excluded, as in the efficiency.
 """
 
 from __future__ import annotations
@@ -22,17 +21,14 @@ from paceline.records.run import Epoch
 from paceline.units import seconds
 
 SERVERS = "servers"
-"""Beside the kinds of the ledger: the time of processes that hold parameters and do not train."""
-# Traces of version 1 have no `step` spans: an epoch then begins with its first batch and ends with its last update.
+"""Share of the processes that hold parameters and do not train."""
+# In traces without `step` spans an epoch begins with its first batch and ends with its last update.
 _FIRST = tuple(map(SPAN_KINDS.index, ("step", "input-wait")))
 _LAST = tuple(map(SPAN_KINDS.index, ("step", "optimizer")))
 
 
 def loop_windows(traces: Sequence[RankTrace], epochs: Sequence[tuple[int, Epoch]]) -> list[tuple[int, int]] | None:
-    """Instants at which each of `epochs` began and ended, each given with the step at which it began.
-
-    None where the traces do not show them whole.
-    """
+    """Start and end of each epoch in ns; `epochs` have their first step. None if the traces are incomplete."""
     windows = [_window(traces, first_step, epoch.step) for first_step, epoch in epochs]
     return [window for window in windows if window is not None] if windows and None not in windows else None
 
@@ -40,10 +36,7 @@ def loop_windows(traces: Sequence[RankTrace], epochs: Sequence[tuple[int, Epoch]
 def loop_costs_s(
     lines: Sequence[TimeLine], windows: Sequence[tuple[int, int]], samples: int, *, servers: int = 0
 ) -> dict[str, float | None]:
-    """Rank-seconds per sample by kind over windows in which so many samples were trained on.
-
-    Segments of the time lines begin where the windows do.
-    """
+    """Rank-seconds per sample by kind, over windows with `samples` samples; segments begin at the windows' ends."""
     parts = [ledger_ns(line, line.during(*window)) for line in lines for window in windows]
     costs: dict[str, float | None] = {}
     for kind in LEDGER_KINDS:
@@ -55,7 +48,7 @@ def loop_costs_s(
 
 
 def exposed_share(costs_s: Mapping[str, float | None]) -> float | None:
-    """Fraction of the loop in which ranks communicated and computed nothing; None where that is not known."""
+    """Fraction of the loop in which ranks communicated and did not compute; None if unknown."""
     exposed = [costs_s[kind] for kind in COMM_KINDS]
     whole = sum(costs_s[kind] or 0.0 for kind in LEDGER_KINDS)
     return None if None in exposed or whole <= 0 else sum(cost or 0.0 for cost in exposed) / whole
@@ -64,7 +57,7 @@ def exposed_share(costs_s: Mapping[str, float | None]) -> float | None:
 def lost_shares(
     baseline: Mapping[str, float | None] | None, own: Mapping[str, float | None] | None
 ) -> dict[str, float]:
-    """Fraction of a point's loop time that each kind lost, from the two costs; empty where one was not measured."""
+    """Fraction of a point's loop time that each kind lost; empty if one of the costs is unknown."""
     if baseline is None or own is None:
         return {}
     ideal = {kind: cost for kind in LEDGER_KINDS if (cost := baseline[kind]) is not None}
@@ -79,7 +72,7 @@ def lost_shares(
 
 
 def _window(traces: Sequence[RankTrace], first_step: int, end_step: int) -> tuple[int, int] | None:
-    """Instants from the first rank's first step to the end of the last rank's last in an epoch."""
+    """Start of the first rank's first step and end of the last rank's last step in an epoch; None if missing."""
     starts, ends = [], []
     for trace in traces:
         begun = trace.start_ns[np.isin(trace.kind, _FIRST) & (trace.step == first_step)]

@@ -1,15 +1,15 @@
-"""Scaling laws of a study: for every series the laws that its points are enough for, and why others are refused.
+"""Scaling laws of a study: the fitted laws of each series, and why others are not fitted.
 
-    scaling     laws                       fewest numbers of ranks
+    scaling     laws                       required numbers of ranks
     strong      Amdahl's, USL              3, 4
     weak        Gustafson's, USL           3, 4
-    not known   USL                        4
+    unknown     USL                        4
 
-Only points with cores and hosts of their own count: ranks that share cores, and hosts that are one machine, show
-the limit of the machine and not that of the training. At least two repeats are needed, to tell noise from misfit.
+Points with shared cores or emulated hosts are excluded: they show the limit of the machine, not of the training. At
+least two repeats are needed, to separate noise from misfit.
 
-The formulas are in law_forms.py, the fit and its uncertainty in law_fit.py. The speed-up of a curve is that over the
-series' baseline by the same law, so it is 1 there and never above the ratio of ranks.
+Formulas are in law_forms.py, the fit and its uncertainty in law_fit.py. The speed-up of a curve is relative to the
+baseline of the series by the same law: it is 1 there and never exceeds the ratio of ranks.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from paceline.records.study import Study
 SIGNIFICANT = 0.05
 _FORMS = {"strong": (AMDAHL, USL), "weak": (GUSTAFSON, USL), "": (USL,)}
 _WITHIN, _BEYOND = 25, 9
-"""Points of a curve within the ranks that were measured, and up to twice as many."""
+"""Points of a curve up to the largest measured number of ranks, and from there to twice as many."""
 
 
 def scaling_laws(
     study: Study, rows: Sequence[PointResult], throughputs: Mapping[str, Throughputs]
 ) -> tuple[SeriesLaws, ...]:
-    """One for every series with two numbers of ranks or more, given samples per second by point and run."""
+    """The laws of each series with at least two numbers of ranks; `throughputs` are samples per second."""
     found = (_series(study, name, _line(rows, name), throughputs) for name in dict.fromkeys(row.series for row in rows))
     return tuple(laws for laws in found if len(laws.ranks) + len(laws.left_out) > 1)
 
 
 def _line(rows: Sequence[PointResult], name: str) -> list[PointResult]:
-    """The points of a series, from its baseline on, which may be of another one: a single rank is run once for all."""
+    """The points of a series, with its baseline, which may belong to another series."""
     own = [row for row in rows if row.series == name]
     base = next((row for row in rows if row.point_id == own[0].baseline), None)
     if base is not None and base.ranks_and_servers < min(row.ranks_and_servers for row in own):
@@ -52,7 +52,7 @@ def _line(rows: Sequence[PointResult], name: str) -> list[PointResult]:
 
 def _series(study: Study, name: str, line: Sequence[PointResult], throughputs: Mapping[str, Throughputs]) -> SeriesLaws:
     timed = [row for row in line if throughputs.get(row.point_id)]
-    # Reversed, so that of two points with as many ranks the first one stays.
+    # Reversed: of two points with equal ranks the first one counts.
     fair = {row.ranks_and_servers: throughputs[row.point_id] for row in reversed(timed) if row.fair}
     laws = SeriesLaws(
         series=name,
@@ -77,7 +77,7 @@ def _series(study: Study, name: str, line: Sequence[PointResult], throughputs: M
 
 
 def _scaling(study: Study) -> str:
-    """Whether the work grows with the ranks; empty for a script that does not say."""
+    """`strong` or `weak`; empty for a script without run.scaling."""
     if study.run.scaling is not None or study.script is not None:
         return study.run.scaling or ""
     return "weak" if study.train.batch_per_rank is not None else "strong"
@@ -90,7 +90,7 @@ _SCALING_NOT_KNOWN = (
 
 
 def _refusals(laws: SeriesLaws, measured: LogPaces | None) -> dict[str, str]:
-    """Why laws are not fitted, by their names; one sentence for both where it is the same reason."""
+    """Name of a law -> a sentence why it is not fitted; laws with the same reason share a sentence."""
     forms = _FORMS[laws.scaling]
     why = {} if laws.scaling else {AMDAHL.name: _SCALING_NOT_KNOWN}
     short = [form for form in forms if len(laws.ranks) < form.fewest_sizes]
@@ -137,7 +137,7 @@ def _law(found: Fit, base: int, ranks: Sequence[int]) -> Law:
 
 
 def _curve(found: Fit, base: int, ranks: Sequence[int]) -> LawCurve:
-    """The law over the ranks that were measured, evenly on a logarithmic axis, and up to twice as many."""
+    """The law over the measured ranks and up to twice as many, at equal distances on a logarithmic axis."""
     first, last = float(min(ranks)), float(max(ranks))
     shown = np.concatenate([np.geomspace(first, last, _WITHIN), np.geomspace(last, 2 * last, _BEYOND)[1:]])
     every = np.vstack([found.best, found.region])
@@ -153,10 +153,7 @@ def _curve(found: Fit, base: int, ranks: Sequence[int]) -> LawCurve:
 
 
 def _coherency_p(fits: Sequence[Fit]) -> float | None:
-    """Probability that noise alone makes the USL fit so much better than Amdahl's law, which is the USL with κ = 0.
-
-    One-sided, because coherency is never negative.
-    """
+    """One-sided p-value of the USL against Amdahl's law, which is the USL with κ = 0; None if one is not fitted."""
     by_name = {found.form.name: found for found in fits}
     simple, full = by_name.get(AMDAHL.name), by_name.get(USL.name)
     if simple is None or full is None or full.variance <= 0:
@@ -165,7 +162,7 @@ def _coherency_p(fits: Sequence[Fit]) -> float | None:
 
 
 def _preferred(fits: Sequence[Fit]) -> str | None:
-    """The law with the fewest parameters, unless the test of coherency or of misfit speaks for the other."""
+    """Name of the law with the fewest parameters, unless the test of coherency or of misfit favours the other."""
     if not fits:
         return None
     first, last = fits[0], fits[-1]

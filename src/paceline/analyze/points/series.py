@@ -1,17 +1,16 @@
-"""Which points make a line over ranks, and which point each is measured against.
+"""Series of points over ranks, and the baseline of each point.
 
-    series      points that agree in every factor that the study varies besides the ranks
-    group       series that do the same work with the same means and differ only in how it is divided:
-                strategy and its options, launcher, hosts, pinning, what the site gives
-    baseline    of a group: the timed point with the fewest ranks and servers, the first of the study among equals
+    series      points that agree in every factor of the study but the ranks
+    group       series with the same work per step; they differ in strategy and its options, launcher, hosts, pinning
+                and site settings
+    baseline    timed point of a group with the fewest ranks and servers; the first of the study if there are several
 
-One baseline for a group, so that strategies can be compared side by side: a single rank, which has
-nothing to exchange, is run once for all of them. Whatever changes what a step computes (data, model,
-batch, precision, optimizer) or what a rank computes it with (threads, device) makes a group of its
-own: a speed-up across that line would mix two causes, and an efficiency would count threads as ranks.
+All series of a group have one baseline and can be compared: a single rank runs once for all strategies. Settings that
+change the computation of a step (data, model, batch, precision, optimizer) or the resources of a rank (threads,
+device) form another group: a speed-up across groups would mix two causes.
 
-What a recipe chose makes none: a warm-up, a rate's batch or a number of epochs that follows from the ranks is what the
-same recipe means there, and a study asks how the recipe scales.
+Settings that a recipe derives from the ranks (warm-up, batch of the learning rate, number of epochs) do not form a
+group: a study measures how the recipe scales.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ HOSTS, RANKS_PER_HOST = "run.hosts", "run.ranks_per_host"
 
 
 def series_factors(study: Study) -> tuple[str, ...]:
-    """The varied settings that tell one series from another.
+    """The varied settings that distinguish series.
 
-    Where ranks follow from hosts × ranks_per_host, one of the two is what a series runs over.
+    If ranks = hosts × ranks_per_host, one of the two is the axis of a series.
     """
     factors = [path for path in study.vary if path != RANKS_PER_HOST]
     if not study.run.ranks and RANKS_PER_HOST not in study.vary:
@@ -39,7 +38,7 @@ def series_factors(study: Study) -> tuple[str, ...]:
 
 
 def series_label(point: Point, factors: Collection[str]) -> str:
-    """The series of a point in words: `flat`, `parameter-server, 2 servers on 2 hosts`; empty without factors."""
+    """Label of a point's series: `flat`, `parameter-server, 2 servers on 2 hosts`; empty without factors."""
     others = [path for path in factors if path != HOSTS]
     _, _, words = point_label(point, others).partition(", ")
     if HOSTS not in factors:
@@ -49,10 +48,10 @@ def series_label(point: Point, factors: Collection[str]) -> str:
 
 
 def baselines(points: Sequence[Point], timed: Collection[str]) -> dict[str, Point]:
-    """The baseline of every point by its identifier, given which points are timed; none for a group without any."""
+    """point_id -> baseline; `timed` are the point_ids with a time. Groups without a timed point are left out."""
     groups: dict[str, list[Point]] = {}
     for point in points:
-        groups.setdefault(_work(point), []).append(point)
+        groups.setdefault(work_key(without_recipe_choices(point)), []).append(point)
     found = {}
     for group in groups.values():
         candidates = [point for point in group if point.point_id in timed]
@@ -62,11 +61,11 @@ def baselines(points: Sequence[Point], timed: Collection[str]) -> dict[str, Poin
     return found
 
 
-def unchosen(point: Point) -> Point:
-    """The point without what its recipe chose, equal for all that differ in nothing else.
+def without_recipe_choices(point: Point) -> Point:
+    """The point with the defaults in place of the settings that its recipe chose.
 
-    A recipe chooses what is at its default alone, so that is what the study said; epochs that a rule divides by the
-    ranks are left out of every point, because none is chosen where the only divisor is 1.
+    A recipe only chooses settings that the study leaves at their default. Epochs that a rule divides by the ranks are
+    reset in every point: on one rank the recipe chooses none.
     """
     usual = TrainSettings()
     paths = [choice.path.split(".") for choice in point.chosen]
@@ -76,8 +75,7 @@ def unchosen(point: Point) -> Point:
     return replace(point, train=replace(point.train, **{key: getattr(usual, key) for key in keys}), chosen=())
 
 
-def _work(point: Point) -> str:
-    """What a step computes and what a rank computes it with: equal for all points of a group."""
-    given = unchosen(point)
-    alike = replace(given, ranks=1, hosts=1, strategy="", launcher="", pin=True, options={}, site={})
+def work_key(point: Point) -> str:
+    """All settings of a point as text, without those that divide the work over ranks and hosts."""
+    alike = replace(point, ranks=1, hosts=1, strategy="", launcher="", pin=True, options={}, site={})
     return json.dumps(asdict(alike), sort_keys=True, default=str)

@@ -1,10 +1,10 @@
-"""Series side by side at equal ranks: which is fastest, and whether the repeats can tell.
+"""Comparison of series at equal ranks: the fastest, and which differences are significant.
 
-For each number of ranks the point with the highest median throughput is the fastest, of those that
-have cores and hosts of their own where any has. Every other is compared with it by the ratio of the
-two, paired by repeat (see stats.ratio_interval). They differ where that interval leaves out 1 and has
-a coverage, which takes five repeats; otherwise they cannot be told apart, which is not to say that
-they are equal. The coverage is that of one pair: of twenty pairs one may seem different by chance.
+For each number of ranks the fastest point is the one with the highest median throughput; points that share cores or
+have emulated hosts count only if there are no others. Every other point is compared with it by the ratio of
+throughputs, paired by repeat (stats/intervals.py). They differ if the interval excludes 1 and has a coverage, which
+needs five repeats. Otherwise the comparison is undecided, which does not mean equal. The coverage is that of one pair:
+of twenty pairs one may differ by chance.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Throughputs = Mapping[int, float]
 
 
 def comparisons(rows: Sequence[PointResult], throughputs: Mapping[str, Throughputs]) -> tuple[Comparison, ...]:
-    """One comparison for each number of ranks at which there are several points."""
+    """One comparison for each number of ranks with several series."""
     by_ranks: dict[int, list[PointResult]] = {}
     for row in rows:
         by_ranks.setdefault(row.point.ranks, []).append(row)
@@ -31,7 +31,7 @@ def comparisons(rows: Sequence[PointResult], throughputs: Mapping[str, Throughpu
 
 
 def ratio(own: Throughputs, other: Throughputs) -> Interval | None:
-    """Throughput over another point's, paired by number of the run; None where one has none."""
+    """Ratio of two throughputs, paired by number of the run; None if one has no values."""
     if not own or not other:
         return None
     numbers = sorted(own.keys() | other.keys())
@@ -47,7 +47,7 @@ def _comparison(ranks: int, rows: Sequence[PointResult], throughputs: Mapping[st
 
 
 def _place(row: PointResult) -> tuple[bool, bool, float]:
-    """Timed and fair points first, then the faster ones."""
+    """Sort key: timed points first, then fair ones, then by throughput."""
     return row.samples_per_s is None, not row.fair, -row.samples_per_s.median if row.samples_per_s else 0.0
 
 

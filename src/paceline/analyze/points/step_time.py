@@ -1,4 +1,4 @@
-"""Seconds of one step: what weak scaling keeps the same over ranks, where it is ideal."""
+"""Seconds of one step, which are constant over ranks in ideal weak scaling."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from paceline.records.results import Interval, PointResult
 
 
 def step_times(points: Iterable[PointResult]) -> dict[str, Interval]:
-    """Seconds that a full global batch takes, by point_id, of the points whose throughput and batch are known.
+    """point_id -> seconds per global batch, for points with a known throughput and batch.
 
     Assumes: the median of reciprocals is the reciprocal of the median, which holds for an odd number of repeats.
     """

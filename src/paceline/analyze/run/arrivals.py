@@ -1,8 +1,8 @@
-"""Who comes last: which rank the others wait for, how often, by how much, and what it was doing meanwhile.
+"""Stragglers: the last rank of each collective, how often, by how much, and in which activity.
 
-Of every collective that all its ranks show, the last to issue it is late by what it is later than the rank before it;
-what is less than the clocks' error is not called late. What it was doing: since its collective before this one, the
-kinds of the ledger in which it spent more than the median of the others.
+The lateness of a collective is the difference between its last two issues; it counts if it exceeds the clock error.
+The activity of the straggler: the ledger kinds in which it spent more than the median of the other ranks since its
+previous collective.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def arrivals(
     *,
     error_ns: int = 0,
 ) -> tuple[Arrivals, ...]:
-    """One record for each rank, over the collectives gathered in the windows."""
+    """One record per rank, over the collectives that were gathered in the windows."""
     chosen = [_collectives(trace, own, windows) for trace, own in zip(traces, found, strict=True)]
     rank = np.repeat(np.arange(len(chosen)), [len(rows) for rows in chosen])
     key = np.concatenate([own.key[rows] for own, rows in zip(found, chosen, strict=True)])
@@ -65,7 +65,7 @@ def _record(rank: int, late_ns: np.ndarray, sizes: np.ndarray, of: int, excess: 
 
 
 def _collectives(trace: RankTrace, own: Messages, windows: Sequence[tuple[int, int]]) -> np.ndarray:
-    """Rows of the collectives that all their ranks show and that were gathered in one of the windows."""
+    """Rows of the collectives that are in the traces of all their ranks and were gathered in one of the windows."""
     within = np.zeros(len(own), dtype=bool)
     for start, end in windows:
         within |= (own.gathered_ns >= start) & (own.gathered_ns < end)
@@ -79,7 +79,7 @@ def _excess(
     keys: np.ndarray,
     last: np.ndarray,
 ) -> np.ndarray:
-    """By kind and late collective: nanoseconds that its last rank spent on it more than the others' median."""
+    """Nanoseconds by kind and late collective: time of the straggler − median of the other ranks, at least 0."""
     spent = np.full((len(lines), len(LEDGER_KINDS), len(keys)), np.nan)
     for number, (line, own, rows) in enumerate(zip(lines, found, chosen, strict=True)):
         if not len(rows):
@@ -99,7 +99,7 @@ def _excess(
 
 
 def sums_until(line: TimeLine, instants: np.ndarray) -> np.ndarray:
-    """Nanoseconds by kind from the beginning of a time line to each of the instants, at which segments begin."""
+    """Nanoseconds by kind from the start of a timeline to each of the instants, which are starts of segments."""
     places = np.searchsorted(line.start_ns, instants)
     sums = np.zeros((len(LEDGER_KINDS), len(instants)))
     for kind in np.unique(line.kind):

@@ -1,6 +1,6 @@
-"""One sentence that explains real, user and sys of a run: how many ran at once, in which threads, and when nobody did.
+"""One sentence that explains real, user and sys of a run: parallelism, threads, time off a core.
 
-A part that is below a hundredth of its whole is left out, and so is what was not measured.
+Parts below 1 % of their total, and parts that were not measured, are left out.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from paceline.records.counters import CpuTime
 from paceline.units import counted, duration_text, number_text, percent_text
 
 _WORTH_SAYING = 0.01
-# The system divides CPU time into user and system by looking every few milliseconds.
+# The kernel divides CPU time into user and system by sampling.
 _ALIKE = 0.03
 
 
 def sentence(whole: CpuTime, *, ranks: int, others: int, threads: int | None) -> str:
-    """The sentence for a run of so many ranks, and other processes, that compute with `threads` threads each."""
+    """The sentence for a run of `ranks` ranks with `threads` threads each, and `others` other processes."""
     if whole.user_s is None or whole.system_s is None or whole.real_s <= 0:
         return f"Real {duration_text(whole.real_s)}; user and sys were not measured."
     times = (whole.real_s, whole.user_s, whole.system_s)
@@ -29,7 +29,7 @@ def sentence(whole: CpuTime, *, ranks: int, others: int, threads: int | None) ->
 
 
 def _together(whole: CpuTime, ranks: int, others: int, threads: int | None) -> str:
-    """How user and sys compare with real, and whose they are."""
+    """How user and sys compare with real, and which processes they belong to."""
     cpu_s = _cpu_s(whole)
     who = counted(ranks, "rank")
     if threads is not None and threads > 1:
@@ -50,11 +50,11 @@ def _together(whole: CpuTime, ranks: int, others: int, threads: int | None) -> s
 
 
 def _threads(whole: CpuTime, cpu_s: float) -> str:
-    """Which threads besides the main ones took part of the CPU time."""
+    """CPU time of threads other than the main threads."""
     if whole.main_s is None:
         return ""
     comm_s = whole.comm_s or 0.0
-    # A sample reads its figures one after the other, so that they need not fit to the last millisecond.
+    # Counters of a sample are read one after the other, so the difference may be slightly negative.
     rest_s = max(0.0, cpu_s - whole.main_s - comm_s)
     shares = []
     if comm_s >= _WORTH_SAYING * cpu_s:
@@ -73,27 +73,27 @@ def _kernel(whole: CpuTime, processes: int) -> str:
 
 
 def _off_core(whole: CpuTime, processes: int) -> str:
-    """How long main threads were off a core, and why."""
+    """Time of the main threads off a core, and its causes."""
     if whole.main_s is None:
         return ""
-    there_s = processes * whole.real_s
-    off_s = max(0.0, there_s - whole.main_s)
-    if off_s < _WORTH_SAYING * there_s:
+    total_s = processes * whole.real_s
+    off_s = max(0.0, total_s - whole.main_s)
+    if off_s < _WORTH_SAYING * total_s:
         return ""
     whose = "its main thread was" if processes == 1 else "their main threads were"
-    said = f"{whose} off a core for {duration_text(off_s)} of {duration_text(there_s)}"
+    said = f"{whose} off a core for {duration_text(off_s)} of {duration_text(total_s)}"
     why = []
     queued_s = whole.main_run_queue_wait_s or 0.0
-    if queued_s >= _WORTH_SAYING * there_s:
+    if queued_s >= _WORTH_SAYING * total_s:
         why.append(f"{duration_text(queued_s)} of it because none was free")
     blocked_s = min((whole.exposed_s or 0.0) - (whole.exposed_on_core_s or 0.0), off_s - queued_s)
-    if blocked_s >= _WORTH_SAYING * there_s and whole.exposed_on_core_s is not None:
+    if blocked_s >= _WORTH_SAYING * total_s and whole.exposed_on_core_s is not None:
         why.append(f"up to {duration_text(blocked_s)} of it blocked in exposed communication")
     return f"{said}, {' and '.join(why)}" if why else f"{said}, blocked or not yet started"
 
 
 def _on_core(whole: CpuTime) -> str:
-    """Exposed communication that cost CPU time."""
+    """Exposed communication that used CPU time."""
     exposed_s, on_core_s = whole.exposed_s or 0.0, whole.exposed_on_core_s or 0.0
     if on_core_s < 0.1 * exposed_s or on_core_s < _WORTH_SAYING * whole.real_s:
         return ""

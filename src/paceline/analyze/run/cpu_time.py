@@ -1,19 +1,19 @@
-"""Real, user and system time: what the processes of a run used of their cores, and why these three differ.
+"""Real, user and system time of the processes of a run.
 
     cpu             user + system time, of all threads of a process
-    cores           cpu ÷ real: how many were busy on average
-    a main thread   real  =  on a core  +  ready without one (run queue)  +  blocked, or not begun yet
-    the rest        cpu − main thread: threads that compute, move messages, record
+    cores           cpu ÷ real: mean number of busy cores
+    a main thread   real  =  on a core  +  ready without a core (run queue)  +  blocked, or not started yet
+    other threads   cpu − main thread: threads that compute, move messages, record
 
-So user time exceeds real time where threads or ranks run at once, and falls short of it where they are blocked.
+User time exceeds real time if threads or ranks run in parallel, and is below it if they are blocked.
 
-Communication that is exposed (analyze/run/run_timeline.py) can be waited for in two ways: blocked, which costs no CPU
-time, or on a core, spinning or copying. Between two samples a main thread is off its core for a known time; what is
-exposed beyond that was on one:
+A rank waits for exposed communication (analyze/run/run_timeline.py) either blocked, without CPU time, or on a core,
+spinning or copying. The time of a main thread off its core between two samples is known; exposed time beyond it was on
+a core:
 
     exposed_on_core  ≥  Σ over samples of  max(0, exposed − (time between the samples − main thread's CPU time))
 
-Assumes: counters and time lines on one clock.
+Assumes: counters and timelines use one clock.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def cpu_times(
     ended_at_ns: int,
     lines: Sequence[TimeLine] = (),
 ) -> CpuTimes | None:
-    """What a run of so many ranks used, from the counters of its processes; None where there are none.
+    """CPU times of a run from the counters of its processes; None without counters.
 
-    `lines` are time lines of ranks, where known: they tell communication from computation.
+    `lines` are the known timelines of ranks, for the time of exposed communication.
     """
     sampled = [each for each in counters if len(each)]
     if not sampled:
@@ -64,7 +64,7 @@ def cpu_times(
 
 
 def _process(counters: RankCounters, started_at_ns: int, line: TimeLine | None) -> CpuTime:
-    """What one process used until its last sample."""
+    """CPU times of one process up to its last sample."""
     real_s = seconds(max(0, int(counters.at_ns[-1]) - started_at_ns))
 
     def time_s(*names: str) -> float | None:
@@ -102,8 +102,8 @@ def _process(counters: RankCounters, started_at_ns: int, line: TimeLine | None) 
 
 
 def _whole(processes: Sequence[CpuTime], ranks: int, real_s: float) -> CpuTime:
-    """All processes together: sums, but for memory, of which the largest counts."""
-    # Servers have no time line: what they wait for is another thing.
+    """All processes: sums, and for peak memory the maximum."""
+    # Servers have no timeline.
     training = [process for process in processes if process.process is not None and process.process < ranks]
 
     def each(name: str, of: Sequence[CpuTime] = processes) -> list[float | None]:
@@ -143,13 +143,13 @@ def _whole(processes: Sequence[CpuTime], ranks: int, real_s: float) -> CpuTime:
 
 
 def _exposed(counters: RankCounters, line: TimeLine | None) -> tuple[float | None, float | None]:
-    """Exposed communication between the first and the last sample, and how much of it was on a core at least."""
+    """Seconds of exposed communication between the first and the last sample, and a lower bound of those on a core."""
     if line is None or not len(line.start_ns):
         return None, None
     began_ns = int(line.start_ns[0])
     bounds = np.append(line.start_ns, line.start_ns[-1] + line.length_ns[-1]) - began_ns
     exposed_until = np.append(0, np.cumsum(line.length_ns * line.exposed))
-    # A time line has no gaps, so between two bounds exposed time grows evenly, or not at all.
+    # A timeline has no gaps: within a segment exposed time grows linearly or not at all.
     exposed = np.diff(np.interp(counters.at_ns - began_ns, bounds, exposed_until))
     total_s = seconds(float(exposed.sum()))
     main = counters.values["main_cpu_ns"]
@@ -160,7 +160,7 @@ def _exposed(counters: RankCounters, line: TimeLine | None) -> tuple[float | Non
 
 
 def _energy(counters: Sequence[RankCounters]) -> tuple[HostEnergy, ...]:
-    """What each machine drew. Hosts that are namespaces of one machine read the same meters: the first counts."""
+    """Energy of each machine. Hosts that are namespaces of one machine read the same meters: the first counts."""
     found: dict[str, HostEnergy] = {}
     for each in counters:
         drawn_j = {name: each.last(name) for name in ("package_uj", "memory_uj", "gpu_uj")}
@@ -183,20 +183,19 @@ def _energy(counters: Sequence[RankCounters]) -> tuple[HostEnergy, ...]:
 
 def _problems(counters: Sequence[RankCounters], ranks: int) -> tuple[str, ...]:
     problems = []
-    there = {each.rank for each in counters}
-    missing = [rank for rank in range(ranks) if rank not in there]
+    missing = sorted(set(range(ranks)) - {each.rank for each in counters})
     if missing:
         problems.append(f"There are no counters of rank {', '.join(map(str, missing))}.")
     for each in counters:
         if not len(each):
-            problems.append(f"The counters of process {each.rank} cannot be read, or hold no sample.")
+            problems.append(f"The counters of process {each.rank} cannot be read, or contain no sample.")
         elif each.truncated:
-            problems.append(f"The counters of process {each.rank} break off: what came after is not in its figures.")
+            problems.append(f"The counters of process {each.rank} are truncated: later samples are missing.")
     return tuple(problems)
 
 
 def _of_known(together: Callable[[Iterable[float]], float], values: Sequence[float | None]) -> float | None:
-    """Values taken together; None where one is not known, because the rest would be taken for the whole."""
+    """Sum or maximum of the values; None if one of them is unknown."""
     known = [value for value in values if value is not None]
     return together(known) if known and len(known) == len(values) else None
 

@@ -1,13 +1,12 @@
-"""The critical path of a window over its ranks: the chain of work and messages that its length hangs on.
+"""The critical path: the chain of work and messages over ranks that determines the duration of a window.
 
-It is walked backwards from the rank that was busy last. Where a rank had waited for a collective, the path goes on
-with the rank that arrived at it last, from the moment of its arrival:
+It is followed backwards from the rank that was busy last. When a rank waited for a collective, the path continues on
+the rank that issued it last, at the instant of that issue:
 
     rank 0   ════════════●·······wait·······~~~═══════         path:  rank 1 ═════, then ~~~ and ═══ of rank 0
     rank 1   ═══════════════════════════════●~~~══
 
-So what is on the path has no slack: a second less of it is, until another path becomes the longest, a second less for
-all.
+Work on the path has no slack: a second less of it shortens the run by a second, until another path is longer.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _OTHER = LEDGER_KINDS.index("other")
 def critical_path(
     lines: Sequence[TimeLine], found: Sequence[Messages], windows: Sequence[tuple[int, int]]
 ) -> tuple[PathPart, ...]:
-    """What the path through all windows is made of, the largest share first; empty where waits are not known."""
+    """Shares of the critical path by rank and ledger kind, the largest first; empty if waits are unknown."""
     whole = sum(end - start for start, end in windows)
     if not lines or whole <= 0 or not all(line.divided for line in lines):
         return ()
@@ -51,7 +50,7 @@ def critical_path(
 def _pieces(
     lines: Sequence[TimeLine], found: Sequence[Messages], window: tuple[int, int], arrivers: dict[int, int]
 ) -> list[list[tuple[int, int]]]:
-    """For each rank, the stretches of its time that are on the path."""
+    """For each rank, the intervals in ns that are on the path."""
     waits = [_waits(line, own, window) for line, own in zip(lines, found, strict=True)]
     pieces: list[list[tuple[int, int]]] = [[] for _ in lines]
     rank, until = _busy_last(lines, window), window[1]
@@ -68,7 +67,7 @@ def _pieces(
 
 
 def _waits(line: TimeLine, own: Messages, window: tuple[int, int]) -> tuple[list[int], list[int], list[int]]:
-    """Where a rank stopped waiting: the end of the wait, when its message was gathered, and the message."""
+    """The waits of a rank: their ends, when their messages were gathered, and the messages' keys."""
     part = line.during(*window)
     waiting = line.kind[part] == WAIT
     message = line.message[part]
@@ -81,7 +80,7 @@ def _waits(line: TimeLine, own: Messages, window: tuple[int, int]) -> tuple[list
 
 
 def _last_arrivers(found: Sequence[Messages]) -> dict[int, int]:
-    """For each message the rank that issued it last."""
+    """Message key -> index of the rank that issued it last."""
     last: dict[int, int] = {}
     for number, own in enumerate(found):
         arrived = (own.issued_ns == own.gathered_ns) & (own.key >= 0)
@@ -90,7 +89,7 @@ def _last_arrivers(found: Sequence[Messages]) -> dict[int, int]:
 
 
 def _busy_last(lines: Sequence[TimeLine], window: tuple[int, int]) -> int:
-    """The rank whose last segment with a kind of its own ended last."""
+    """Index of the rank whose last segment of a kind other than `other` ended last."""
 
     def ended(line: TimeLine) -> int:
         part = line.during(*window)

@@ -1,9 +1,9 @@
-"""The anatomy of a run: everything that its traces show, from one pass over them.
+"""The trace summary of a run: all metrics of its traces, in one pass.
 
-    RunTrace ─▶ messages ─▶ time lines ─▶ ledger, message table, matrix, arrivals, critical path, efficiency tree
+    RunTrace ─▶ messages ─▶ timelines ─▶ ledger, message table, matrix, arrivals, critical path, efficiency tree
 
-The steps that are looked at are those after the first, which warms up: from the first rank's second step to the last
-rank's last. A run without steps has a ledger, a message table and a matrix, and the rest is left out.
+The timed steps are all but the first, which warms up: from the second step of the first rank to the last step of the
+last rank. A run without steps has a ledger, a message table and a matrix only.
 """
 
 from __future__ import annotations
@@ -11,48 +11,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from paceline.analyze.run.arrivals import arrivals
 from paceline.analyze.run.critical_path import critical_path
 from paceline.analyze.run.efficiencies import Work, efficiencies, work
-from paceline.analyze.run.host_matrix import between_hosts
 from paceline.analyze.run.ledger import in_seconds, ledger_ns, rank_line
-from paceline.analyze.run.message_matrix import matrix
+from paceline.analyze.run.message_matrix import host_matrix, message_matrix
 from paceline.analyze.run.message_table import lateness, message_table
 from paceline.analyze.run.messages import Messages, messages
-from paceline.analyze.run.run_timeline import TimeLine
-from paceline.records.rank_trace import SPAN_KINDS, RankTrace
+from paceline.analyze.run.run_timeline import TimeLine, finished_steps
+from paceline.records.rank_trace import RankTrace
 from paceline.records.trace_summary import RunTrace, TraceSummary
 from paceline.units import seconds
 
-_STEP = SPAN_KINDS.index("step")
 
-
-def anatomy(run: RunTrace, windows: Sequence[tuple[int, int]] | None = None) -> TraceSummary:
-    """All that the traces of a run show; `windows` are instead of its timed steps."""
-    return dissect(run, windows).anatomy
+def trace_summary(run: RunTrace, windows: Sequence[tuple[int, int]] | None = None) -> TraceSummary:
+    """The summary of a run's traces; `windows` replace its timed steps."""
+    return run_analysis(run, windows).summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dissection:
-    """An anatomy with what it was made of."""
+class RunAnalysis:
+    """A trace summary and its intermediate results."""
 
-    anatomy: TraceSummary
+    summary: TraceSummary
     lines: tuple[TimeLine, ...]
-    """Of the ranks that train; segments begin where windows do."""
+    """Timelines of the training ranks; segments begin at both ends of each window."""
     windows: tuple[tuple[int, int], ...]
     work: Work | None
-    """None where ranks are missing, or exposed time could not be divided."""
+    """None if ranks are missing, or exposed time is not divided."""
 
 
-def dissect(
+def run_analysis(
     run: RunTrace, windows: Sequence[tuple[int, int]] | None = None, found: Sequence[Messages] | None = None
-) -> Dissection:
-    """The anatomy of a run, and its time lines; `windows` are instead of its timed steps.
-
-    `found` are its messages, where they are known already.
-    """
+) -> RunAnalysis:
+    """The trace summary and the timelines of a run; `windows` replace its timed steps, `found` are its messages."""
     whole = (run.started_at_ns, max(run.started_at_ns, run.ended_at_ns))
     training = [trace for trace in run.traces if trace.rank < run.ranks]
     if windows is None:
@@ -67,9 +59,9 @@ def dissect(
     groups = {name: ranks for trace in run.traces for name, ranks in trace.groups.items()}
     members = {name: len(ranks) for name, ranks in groups.items()}
     spent = work(lines, own, windows) if complete else None
-    cells = matrix(run.traces, found, groups)
-    host_names, host_cells = between_hosts(cells, run.hosts)
-    shown = TraceSummary(
+    cells = message_matrix(run.traces, found, groups)
+    host_names, host_cells = host_matrix(cells, run.hosts)
+    summary = TraceSummary(
         ranks=run.ranks,
         wall_s=seconds(whole[1] - whole[0]),
         steps=num_steps(training),
@@ -85,21 +77,21 @@ def dissect(
         clock_error_s=seconds(run.clock_error_ns),
         problems=run.problems,
     )
-    return Dissection(anatomy=shown, lines=tuple(lines), windows=tuple(windows), work=spent)
+    return RunAnalysis(summary=summary, lines=tuple(lines), windows=tuple(windows), work=spent)
 
 
 def timed_steps(traces: Sequence[RankTrace]) -> tuple[int, int] | None:
-    """From the first rank's second step to the end of the last rank's last; None where there are fewer than two."""
+    """Start of the first rank's second step and end of the last rank's last, in ns; None below two steps."""
     begins, ends = [], []
     for trace in traces:
-        rows = np.flatnonzero((trace.kind == _STEP) & (trace.end_ns >= 0))
+        rows = finished_steps(trace)
         if len(rows) < 2:
             return None
-        begins.append(int(np.partition(trace.start_ns[rows], 1)[1]))
+        begins.append(int(trace.start_ns[rows[1]]))
         ends.append(int(trace.end_ns[rows].max()))
     return (min(begins), max(ends)) if begins and min(begins) < max(ends) else None
 
 
 def num_steps(traces: Sequence[RankTrace]) -> int:
-    """Optimizer steps that every rank has finished."""
-    return min((int(((trace.kind == _STEP) & (trace.end_ns >= 0)).sum()) for trace in traces), default=0)
+    """Number of optimizer steps that every rank has finished."""
+    return min((len(finished_steps(trace)) for trace in traces), default=0)

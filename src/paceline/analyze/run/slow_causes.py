@@ -1,23 +1,21 @@
-"""What made a run slow: causes, the costliest first, each with its rank, its kind of the ledger, and the time it cost.
+"""Causes of a slow run, by cost, each with its rank, ledger kind and lost time.
 
-The timed steps of every rank are cut at the beginnings of its steps, and each piece is divided by kind of the ledger:
+The timed steps of each rank are divided by step and ledger kind, spent[rank, kind, step]:
 
-    spent[rank, kind, step]                                what is lost by it
-
-    a rank against the others, kinds of its own work       what it spent more than the others' median in the same step,
-                                                           summed over steps: chance cancels, a slow rank does not
-    all ranks, kinds that are no work (input-wait,         what even the quickest rank spent in a step
+    cause                                                  lost time
+    one rank, kinds of its own work                        its time − median of the other ranks in the same step, summed
+                                                           over steps, so random differences cancel
+    all ranks, kinds without work (input-wait,             time of the fastest rank in each step
       comm-transfer, checkpoint, other)
-    all ranks, kinds that are work (forward, backward,     in steps where even the quickest rank took half as long again
-      optimizer)                                           as in its typical step: what it took more; or, where counters
-                                                           are given, what every rank was ready to run and had no core
+    all ranks, kinds of work (forward, backward,           excess over the typical step, in steps in which even the
+      optimizer)                                           fastest rank takes 1.5 times as long as in a typical one; or,
+                                                           with counters, time of every rank in the run queue
 
-comm-wait is nobody's loss here: it is how the other ranks feel that one of them is late, and that one has the time in
-its own kinds. Of a late rank no more is counted than its own work is longer than the others' as a whole: what it gained
-elsewhere is taken off.
+comm-wait is never a cause: ranks wait for a straggler, whose time is in its own kinds. The lost time of a straggler is
+limited to the excess of its whole work over that of the others.
 
-A run that is slow throughout, on all ranks alike, in work, shows nothing of it in its own spans: that takes counters,
-or another run to compare it with.
+A run whose work is slow in all steps on all ranks shows no cause in its spans: this needs counters, or another run to
+compare with.
 
 Assumes: ranks have equal work in a step.
 """
@@ -30,24 +28,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from paceline.analyze.run.arrivals import sums_until
-from paceline.analyze.run.run_summary import Dissection, dissect
-from paceline.analyze.run.run_timeline import TRANSFER, WAIT, TimeLine
+from paceline.analyze.run.run_summary import RunAnalysis, run_analysis
+from paceline.analyze.run.run_timeline import TRANSFER, WAIT, TimeLine, finished_steps
 from paceline.records.counters import RankCounters
-from paceline.records.rank_trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
+from paceline.records.rank_trace import LEDGER_KINDS, RankTrace
 from paceline.records.suspects import SlowCause
 from paceline.records.trace_summary import Exchange, MessageKind, RunTrace
 from paceline.units import bytes_text, counted, duration_text, percent_text, seconds
 
 MIN_SHARE = 0.01
-"""Of the timed steps: less than this is not worth a name."""
+"""Smallest reported lost time, as a fraction of the timed steps."""
 TYPICAL = 25
-"""Percentile of a rank's steps that is called typical: a fault that lasts for most of a run leaves it as it was."""
+"""Percentile of the typical step: not affected by a fault that lasts for most of a run."""
 SLOWER = 1.5
-"""From this multiple of the typical step on, a step is called slow."""
+"""Duration from which a step is slow, as a multiple of the typical step."""
 SLOW_LINK = 0.5
-"""Below this fraction of the other links' median rate, a link is called slow."""
+"""Bandwidth below which a link is slow, as a fraction of the other links' median."""
 
-_STEP = SPAN_KINDS.index("step")
 _OTHER = LEDGER_KINDS.index("other")
 _READY = "main_run_queue_wait_ns"
 _OWN = [code for code in range(len(LEDGER_KINDS)) if code not in (WAIT, TRANSFER)]
@@ -57,20 +54,25 @@ _WORK = [LEDGER_KINDS.index(kind) for kind in ("forward", "backward", "optimizer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Steps:
-    """The timed steps that all ranks show."""
+    """The timed steps that are in the traces of all ranks."""
 
     ranks: tuple[int, ...]
     spent: np.ndarray
     """Nanoseconds by rank, kind and step."""
     start_ns: np.ndarray
     end_ns: np.ndarray
-    """Of the first and of the last of them, by rank."""
+    """Start of the first and end of the last step, by rank."""
     divided: bool
-    """Whether communication is told from the rest; else it is in `other`, of which then nothing is said."""
+    """Whether communication is divided; otherwise it is in `other`, which is then not analysed."""
 
     def kinds(self, codes: Sequence[int]) -> list[int]:
-        """Those of the kinds that something can be said of."""
+        """The kinds that can be analysed."""
         return [code for code in codes if self.divided or code != _OTHER]
+
+    @property
+    def only_rank(self) -> int | None:
+        """The rank of a run with one rank."""
+        return self.ranks[0] if len(self.ranks) == 1 else None
 
     @property
     def num_steps(self) -> int:
@@ -78,18 +80,15 @@ class _Steps:
 
     @property
     def window_ns(self) -> float:
-        """Length of all of them, on the median rank."""
+        """Duration of all steps on the median rank."""
         return float(np.median(self.spent.sum(axis=(1, 2))))
 
 
-def suspects(
-    run: RunTrace, dissection: Dissection | None = None, counters: Sequence[RankCounters] = ()
+def slow_causes(
+    run: RunTrace, analysis: RunAnalysis | None = None, counters: Sequence[RankCounters] = ()
 ) -> tuple[SlowCause, ...]:
-    """Causes of lost time, the costliest first; none where there are fewer than two timed steps.
-
-    What has been made of the run already need not be made again: `dissection`. Counters tell more, where there are any.
-    """
-    found = dissection or dissect(run)
+    """Causes of lost time, by cost; empty below two timed steps. Counters reveal time in the run queue."""
+    found = analysis or run_analysis(run)
     traces = [trace for trace in run.traces if trace.rank < run.ranks]
     steps = _steps(traces, found.lines)
     if steps is None:
@@ -109,7 +108,7 @@ def suspects(
 
 
 def _steps(traces: Sequence[RankTrace], lines: Sequence[TimeLine]) -> _Steps | None:
-    """The steps after the first that all ranks have finished, each up to the next; None where there are too few."""
+    """The steps after the first that all ranks have finished, each up to the next; None below two."""
     begun = [_begun(trace) for trace in traces]
     if not begun:
         return None
@@ -134,9 +133,8 @@ def _steps(traces: Sequence[RankTrace], lines: Sequence[TimeLine]) -> _Steps | N
 
 
 def _begun(trace: RankTrace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Numbers of a rank's finished steps, when each began, and when the next did; of the last, when it ended."""
-    rows = np.flatnonzero((trace.kind == _STEP) & (trace.end_ns >= 0))
-    rows = rows[np.argsort(trace.start_ns[rows], kind="stable")]
+    """Numbers of a rank's finished steps, their starts, and the starts of the next ones (the end of the last)."""
+    rows = finished_steps(trace)
     starts = trace.start_ns[rows]
     ends = np.append(starts[1:], trace.end_ns[rows[-1:]])
     numbers, first = np.unique(trace.step[rows], return_index=True)
@@ -144,7 +142,7 @@ def _begun(trace: RankTrace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _of_one_rank(steps: _Steps) -> Iterator[SlowCause]:
-    """What a rank spent on its own work more than the others did."""
+    """Ranks that spent more time on their own work than the others."""
     if len(steps.ranks) < 2:
         return
     kinds = steps.kinds(_OWN)
@@ -152,10 +150,10 @@ def _of_one_rank(steps: _Steps) -> Iterator[SlowCause]:
     own = steps.spent[:, kinds].sum(axis=1)
     late = (own - _others_median(own)).sum(axis=1)
     longer = np.maximum((steps.spent - others).sum(axis=2)[:, kinds], 0.0)
-    kept = np.clip(late / np.maximum(longer.sum(axis=1), 1.0), 0.0, 1.0)
+    limit = np.clip(late / np.maximum(longer.sum(axis=1), 1.0), 0.0, 1.0)
     for number, rank in enumerate(steps.ranks):
         for place, kind in enumerate(kinds):
-            lost_ns = longer[number, place] * kept[number]
+            lost_ns = longer[number, place] * limit[number]
             if lost_ns <= 0:
                 continue
             mine, theirs = steps.spent[number, kind].sum(), others[number, kind].sum()
@@ -168,13 +166,13 @@ def _of_one_rank(steps: _Steps) -> Iterator[SlowCause]:
             )
 
 
-def _of_all(steps: _Steps, run: RunTrace, found: Dissection) -> Iterator[SlowCause]:
-    """What even the quickest rank of every step spent on no work."""
-    who = steps.ranks[0] if len(steps.ranks) == 1 else None
+def _of_all(steps: _Steps, run: RunTrace, found: RunAnalysis) -> Iterator[SlowCause]:
+    """Time that even the fastest rank of each step spent without work."""
+    only_rank = steps.only_rank
     for kind in steps.kinds(_NO_WORK):
         least = steps.spent[:, kind].min(axis=0)
         if kind == TRANSFER:
-            # Where a wait ends and a transfer begins is another rank's instant: known to the clocks' error.
+            # The end of a wait is an instant on another rank's clock.
             least = np.maximum(least - run.clock_error_ns, 0.0)
         lost_ns = float(least.sum())
         if lost_ns <= 0:
@@ -183,15 +181,15 @@ def _of_all(steps: _Steps, run: RunTrace, found: Dissection) -> Iterator[SlowCau
         share = percent_text(lost_ns / steps.window_ns if steps.window_ns else 0.0, 0)
         over = f"over {counted(steps.num_steps, 'step')}"
         why = f"Every rank spent at least {_time(lost_ns)} in {name} {over}: {share} of them."
-        rank = who
+        rank = only_rank
         if kind == TRANSFER:
-            why += _speed(found.anatomy.messages)
-            rank = who if who is not None else slow_link(found.anatomy.matrix)
+            why += _speed(found.summary.messages)
+            rank = only_rank if only_rank is not None else slow_link(found.summary.matrix)
         yield SlowCause(rank=rank, kind=name, lost_s=seconds(lost_ns), why=why)
 
 
 def _of_some_steps(steps: _Steps) -> Iterator[SlowCause]:
-    """What even the quickest rank took longer over its work in some steps than in others."""
+    """Time that even the fastest rank took longer for its work in slow steps than in a typical step."""
     for kind in _WORK:
         least = steps.spent[:, kind].min(axis=0)
         typical = float(np.percentile(least, TYPICAL))
@@ -200,16 +198,16 @@ def _of_some_steps(steps: _Steps) -> Iterator[SlowCause]:
         if lost_ns <= 0:
             continue
         yield SlowCause(
-            rank=steps.ranks[0] if len(steps.ranks) == 1 else None,
+            rank=steps.only_rank,
             kind=LEDGER_KINDS[kind],
             lost_s=seconds(lost_ns),
-            why=f"In {slow.sum()} of {counted(steps.num_steps, 'step')} even the quickest rank took "
-            f"{_time(float(np.median(least[slow])))} for {LEDGER_KINDS[kind]}, which it also did in {_time(typical)}.",
+            why=f"In {slow.sum()} of {counted(steps.num_steps, 'step')} even the fastest rank took "
+            f"{_time(float(np.median(least[slow])))} for {LEDGER_KINDS[kind]}; a typical step takes {_time(typical)}.",
         )
 
 
 def _of_crowded_cores(steps: _Steps, counters: Sequence[RankCounters]) -> Iterator[SlowCause]:
-    """What the main thread of every rank was ready to run and had no core for; said of the work that takes longest."""
+    """Time of every rank's main thread in the run queue, charged to the kind of work that takes longest."""
     waited = {each.rank: each for each in counters if len(each) > 1 and each.values[_READY].min() >= 0}
     if not all(rank in waited for rank in steps.ranks):
         return
@@ -220,19 +218,16 @@ def _of_crowded_cores(steps: _Steps, counters: Sequence[RankCounters]) -> Iterat
         ready.append(bounds[1] - bounds[0])
     kind = max(_WORK, key=lambda code: float(steps.spent[:, code].sum()))
     yield SlowCause(
-        rank=steps.ranks[0] if len(steps.ranks) == 1 else None,
+        rank=steps.only_rank,
         kind=LEDGER_KINDS[kind],
         lost_s=seconds(float(min(ready))),
         why=f"Every rank was ready to run and had no core for at least {_time(float(min(ready)))} over "
-        f"{counted(steps.num_steps, 'step')}: others took turns with it. Its longest work is {LEDGER_KINDS[kind]}.",
+        f"{counted(steps.num_steps, 'step')}: other processes used its core. Its longest work is {LEDGER_KINDS[kind]}.",
     )
 
 
 def slow_link(matrix: Sequence[Exchange]) -> int | None:
-    """The rank whose messages from and to single others are far slower than those between the rest; None where none is.
-
-    Collectives do not tell: their parts are not seen.
-    """
+    """The rank whose point-to-point messages are much slower than those between the other ranks; None if none is."""
     rates = {
         (cell.source, cell.target): cell.payload_bytes / cell.seconds
         for cell in matrix
@@ -248,19 +243,19 @@ def slow_link(matrix: Sequence[Exchange]) -> int | None:
 
 
 def _others_median(values: np.ndarray) -> np.ndarray:
-    """For every rank, the first axis, the median over all other ranks: from one sort, whatever their number."""
+    """For every rank (first axis) the median over all other ranks, from one sort."""
     ranks = len(values)
     order = np.argsort(values, axis=0, kind="stable")
     place = np.empty_like(order)
     np.put_along_axis(place, order, np.arange(ranks).reshape(-1, *(1,) * (values.ndim - 1)), axis=0)
     in_order = np.take_along_axis(values, order, axis=0)
-    # Without the one at `place`, all above it move down by one.
+    # Without the value at `place`, all later values move down by one.
     middle = [np.take_along_axis(in_order, at + (at >= place), axis=0) for at in ((ranks - 2) // 2, (ranks - 1) // 2)]
     return (middle[0] + middle[1]) / 2
 
 
 def _speed(messages: Sequence[MessageKind]) -> str:
-    """How fast the messages were that carried most."""
+    """A sentence: bandwidth of the messages with the most bytes."""
     if not messages or messages[0].bus_bytes_per_s is None:
         return ""
     most = messages[0]

@@ -1,18 +1,17 @@
-"""Accuracies over repeats: called different by a test, and equal by another one with a margin; else neither.
+"""Comparison of accuracies over repeats: different by one test, equal within a margin by another, or undecided.
 
-Repeats of two points with the same number have the same seed: the same first weights and the same order of samples.
-So differences are taken within each repeat, where what the seed does to both cancels, and tested as one sample:
+Repeats of two points with the same number have the same seed: equal initial weights and order of samples. Differences
+are therefore taken within each repeat, where effects of the seed cancel, and tested as one sample:
 
     different   |mean| / (s / √n) beyond Student's t with n − 1 degrees of freedom        (two-sided)
     equal       mean + margin and margin − mean both beyond it, on one side each          (two one-sided tests, TOST:
                                                                                            D. J. Schuirmann, 1987)
 
-p of all points of a study are corrected together by Holm's method, those of either test for themselves. A difference
-may be sure and smaller than the margin: it is then both. With fewer than five repeats neither is called: a spread of
-so few is itself too uncertain for a margin of half a point.
+p-values of all points of a study are corrected by Holm's method, separately for each test. A significant difference
+below the margin is both different and equal. Five repeats are required.
 
-Where a run learned nothing and is left out, nothing is called equal: a way to train that fails now and then is not the
-same as one that never does, however near those come that learned. What differs without it may be called so.
+If a failed run is left out, no equality is called: a training that fails sometimes is not equal to one that never
+does.
 
 Assumes: differences are about normal, as means over thousands of test samples are.
 """
@@ -31,7 +30,7 @@ from paceline.records.learning import AccuracyCheck
 
 LEVEL = 1 - CONFIDENCE
 MARGIN = 0.005
-"""Half a point: below it most published tables would show the same figure."""
+"""Half a point: most published tables round to it."""
 
 Accuracies = Mapping[int, float]
 """Test accuracy by number of the run."""
@@ -39,7 +38,7 @@ Accuracies = Mapping[int, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paired:
-    """Differences within repeats, tested; p not corrected for anything."""
+    """Tests of the differences within repeats, without correction for multiple tests."""
 
     mean: float
     low: float
@@ -50,9 +49,9 @@ class Paired:
 
 
 def paired(differences: Sequence[float], margin: float) -> Paired:
-    """The mean of at least two differences, its 95 % interval, and the p of both tests."""
+    """Mean of at least two differences, its 95 % interval, and the p-values of both tests."""
     n = len(differences)
-    assert n > 1, "one difference has no spread"
+    assert n > 1, "fewer than two differences"
     mean, error = statistics.fmean(differences), statistics.stdev(differences) / math.sqrt(n)
     half = quantile((1 + CONFIDENCE) / 2, n - 1) * error
     return Paired(
@@ -66,7 +65,7 @@ def paired(differences: Sequence[float], margin: float) -> Paired:
 
 
 def _tail(distance: float, error: float, n: int) -> float:
-    """P of a mean this far on one side where nothing is there; without any spread it is sure, or says nothing."""
+    """One-sided p-value of a distance; without spread 0, 0.5 or 1 by its sign."""
     if error == 0:
         return 0.0 if distance > 0 else 0.5 if distance == 0 else 1.0
     return tail(distance / error, n - 1)
@@ -75,9 +74,9 @@ def _tail(distance: float, error: float, n: int) -> float:
 def check(
     point_id: str, against: str, own: Accuracies, other: Accuracies, margin: float, *, left_out: bool = False
 ) -> AccuracyCheck | None:
-    """A point's accuracies against another's, not yet corrected; None where no repeat has both.
+    """Tests of a point's accuracies against another's, not yet corrected; None if they share no repeat.
 
-    `left_out` says that a run of either learned nothing and is not among them.
+    `left_out`: a failed run of either point was left out.
     """
     shared = [run for run in sorted(own.keys() & other.keys()) if math.isfinite(own[run]) and math.isfinite(other[run])]
     whole = not left_out and all(math.isfinite(value) for value in (*own.values(), *other.values()))
@@ -105,7 +104,7 @@ def check(
 
 
 def corrected(found: Sequence[AccuracyCheck]) -> tuple[AccuracyCheck, ...]:
-    """The same checks with either p corrected for all of them that have it, and called by it."""
+    """The checks with corrected p-values, and their results."""
     different = _holm({each.point_id: each.p_different for each in found})
     equal = _holm({each.point_id: each.p_equal for each in found})
     return tuple(
@@ -121,6 +120,6 @@ def corrected(found: Sequence[AccuracyCheck]) -> tuple[AccuracyCheck, ...]:
 
 
 def _holm(ps: Mapping[str, float | None]) -> dict[str, float]:
-    """Those that were tested, corrected for their number."""
+    """The known p-values, corrected by Holm's method."""
     tested = {name: p for name, p in ps.items() if p is not None}
     return dict(zip(tested, holm(list(tested.values())), strict=True))

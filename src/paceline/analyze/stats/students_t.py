@@ -1,6 +1,6 @@
 """Student's t distribution (tail and quantile) and the tail of Fisher's F, by SciPy.
 
-SciPy is imported when a figure is computed: commands that compute none start without its 0.3 s.
+SciPy is imported at the first call, because its import takes 0.3 s.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ def tail(t: float, df: float) -> float:
     """P(T > t) with `df` degrees of freedom."""
     from scipy.special import stdtr
 
-    assert df > 0, "a t distribution needs a degree of freedom"
+    assert df > 0, "no degree of freedom"
     return float(stdtr(df, -t))
 
 
@@ -25,5 +25,5 @@ def f_tail(f: float, above: int, below: int) -> float:
     """P(F > f), F the ratio of two mean squares with `above` and `below` degrees of freedom."""
     from scipy.special import fdtrc
 
-    assert above > 0 and below > 0, "an F distribution needs degrees of freedom"
+    assert above > 0 and below > 0, "no degree of freedom"
     return float(fdtrc(above, below, max(f, 0.0)))

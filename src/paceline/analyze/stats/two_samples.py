@@ -1,20 +1,19 @@
-"""Two independent samples: a rank test, the interval that goes with it, and what they could have shown at best.
+"""Two independent samples: the Mann-Whitney test, its interval, and the smallest detectable change.
 
-The test is Mann and Whitney's: of all ways to deal the values out to two sides of these sizes, the share in which the
-ranks of a side are as far from the middle as here. It is counted, not approximated, ties included. The interval is the
-test turned round (Hodges and Lehmann, 1963): of all pairs of a value of A and one of B, the k-th lowest and the k-th
-highest change, with the largest k that is missed no more than 5 times in 100.
+The p-value is exact, ties included: the share of all assignments of the values to two sides of these sizes whose rank
+sum is at least as far from the middle. The interval is the inversion of the test (Hodges and Lehmann, 1963): over all
+pairs of a value of A and a value of B, the k-th lowest and the k-th highest change, with the largest k that gives a
+coverage of at least 95 %.
 
     values on each side   least p     interval
-    3 and 3               0.100       none: lowest to highest of all pairs is called a range
+    3 and 3               0.100       none, but the range of all pairs
     4 and 4               0.029       lowest to highest of 16 pairs, 97.1 %
     5 and 5               0.008       3rd to 23rd of 25 pairs, 96.8 %
     10 and 10             0.00001     24th to 77th of 100 pairs, 95.7 %
 
-Unlike series within a study, A and B did not take turns: their repeats have no partner, and pairing them by number
-would claim that a noisy minute fell on both.
+Unlike the points of a study, A and B are not interleaved, so their repeats are not paired.
 
-Assumes: values of a side are independent, and the two sides differ in size and not in shape.
+Assumes: values of a side are independent, and the two distributions differ in location or scale only.
 """
 
 from __future__ import annotations
@@ -34,14 +33,12 @@ LEVEL = 1 - CONFIDENCE
 
 
 def rank_test(a: Sequence[float], b: Sequence[float]) -> float:
-    """Two-sided p of Mann and Whitney's test: the chance of ranks as uneven as these where nothing differs."""
-    assert a and b, "a test needs values on both sides"
-    fewer, more = sorted(
-        (a, b), key=len
-    )  # the ranks of either side say the same: those of the smaller are fewer to count
+    """Two-sided p-value of the Mann-Whitney test."""
+    assert a and b, "no values on one side"
+    fewer, more = sorted((a, b), key=len)  # the smaller side has fewer assignments to count
     values, n = np.concatenate((fewer, more)), len(fewer)
     ordered = np.sort(values)
-    # Twice the mean rank of equal values: whole numbers, so that sums are exact.
+    # Twice the mean rank of equal values: integers, so sums are exact.
     ranks = (np.searchsorted(ordered, values) + np.searchsorted(ordered, values, side="right") + 1).tolist()
     middle = n * (len(values) + 1)
     ways = _ways(ranks, n)
@@ -50,12 +47,12 @@ def rank_test(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def least_p(n: int, m: int) -> float:
-    """The smallest p that so many different values can give."""
+    """The smallest possible p-value of n and m distinct values."""
     return min(1.0, 2 / math.comb(n + m, n))
 
 
 def versus(a: Sequence[float], b: Sequence[float], *, ratio: bool) -> Versus:
-    """A figure of A against the same of B: B over A where `ratio`, else B less A; corrected for nothing yet."""
+    """The change from A to B, B / A if `ratio`, else B − A; without correction for multiple tests."""
     pairs = _ratios(a, b) if ratio else _differences(a, b)
     first, second = median_interval(a), median_interval(b)
     estimate = second.median / first.median if ratio else second.median - first.median
@@ -72,7 +69,7 @@ def versus(a: Sequence[float], b: Sequence[float], *, ratio: bool) -> Versus:
 
 
 def known_versus(a: Iterable[float | None], b: Iterable[float | None], *, ratio: bool) -> Versus | None:
-    """The same of the values that are known and finite; None where a side has none, or none that a ratio can be of."""
+    """`versus` of the finite values; None if a side has none, or a ratio would need a value ≤ 0."""
     first, second = ([value for value in side if value is not None and math.isfinite(value)] for side in (a, b))
     if not first or not second or (ratio and min(*first, *second) <= 0):
         return None
@@ -80,12 +77,12 @@ def known_versus(a: Iterable[float | None], b: Iterable[float | None], *, ratio:
 
 
 def difference(a: Sequence[float], b: Sequence[float], estimate: float) -> Interval:
-    """An estimate of B less A, with the interval of their pairs."""
+    """An estimate of B − A, with the interval over their pairs."""
     return _interval(_differences(a, b), estimate, len(a), len(b))
 
 
 def corrected(found: Sequence[Versus], *, ratio: bool) -> list[Versus]:
-    """The same figures with p corrected by Holm's method, for all of them that could be called different at all."""
+    """The changes with p-values corrected by Holm's method, over those with enough values to be significant."""
     able = [index for index, each in enumerate(found) if each.p_least <= LEVEL]
     adjusted = dict(zip(able, holm([found[index].p for index in able]), strict=True))
     raised = [replace(each, p_adjusted=adjusted.get(index, each.p)) for index, each in enumerate(found)]
@@ -93,7 +90,7 @@ def corrected(found: Sequence[Versus], *, ratio: bool) -> list[Versus]:
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """p by p as large as Holm's method asks: the chance that any of them is wrong stays below the level."""
+    """The p-values, corrected by Holm's method: the family-wise error rate stays below the level."""
     adjusted, highest = [0.0] * len(ps), 0.0
     for done, index in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
         highest = max(highest, (len(ps) - done) * ps[index])
@@ -102,10 +99,9 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def smallest_seen(a: Sequence[float], b: Sequence[float], tests: int) -> float | None:
-    """The least ratio, less 1, that would have been called real beside so many tests; None where none would.
+    """The smallest significant ratio − 1 in a family of `tests` tests; None if no ratio would be significant.
 
-    Had B been larger by a factor, all ratios of pairs had been so: the factor that lifts the k-th lowest above 1 is
-    the least that the test sees.
+    Scaling B scales all ratios of pairs: the smallest factor that lifts the k-th lowest above 1 is significant.
     """
     k = _order_statistic(len(a), len(b), LEVEL / max(tests, 1))
     if k is None:
@@ -129,7 +125,7 @@ def _differences(a: Sequence[float], b: Sequence[float]) -> np.ndarray:
 
 
 def _interval(pairs: np.ndarray, estimate: float, n: int, m: int) -> Interval:
-    """Around an estimate, widened to reach it; the range of all pairs, without coverage, where there are too few."""
+    """Interval of the pairs, widened to include the estimate; their range, without coverage, if there are too few."""
     k = _order_statistic(n, m, LEVEL)
     ordered = np.sort(pairs, axis=None)
     low, high = float(ordered[(k or 1) - 1]), float(ordered[-(k or 1)])
@@ -143,24 +139,24 @@ def _interval(pairs: np.ndarray, estimate: float, n: int, m: int) -> Interval:
 
 
 def _order_statistic(n: int, m: int, level: float) -> int | None:
-    """The largest k whose interval is missed with less than `level`; None where there is none."""
+    """The largest k whose interval has a coverage of at least 1 − `level`; None if there is none."""
     k = int(np.searchsorted(2 * _tail(n, m), level, side="right"))
     return min(k, (n * m + 1) // 2) or None
 
 
 @lru_cache(maxsize=64)
 def _tail(n: int, m: int) -> np.ndarray:
-    """P(U <= 0), P(U <= 1), ... of Mann and Whitney's U where nothing differs and no values are equal."""
+    """P(U <= 0), P(U <= 1), ... of the Mann-Whitney U without ties, under the null hypothesis."""
     ways = _ways(list(range(1, n + m + 1)), n)[n * (n + 1) // 2 :]
     return np.cumsum(ways) / ways.sum()
 
 
 def _ways(ranks: Sequence[int], n: int) -> np.ndarray:
-    """In how many ways n of the ranks have each sum."""
+    """By sum: the number of subsets of n ranks with that sum."""
     most = sum(sorted(ranks)[-n:])
     ways = np.zeros((n + 1, most + 1))
     ways[0, 0] = 1
     for rank in ranks:
-        for taken in range(n, 0, -1):  # downwards, so that no rank is taken twice
+        for taken in range(n, 0, -1):  # downwards: no rank is used twice
             ways[taken, rank:] += ways[taken - 1, : most + 1 - rank]
     return ways[n]

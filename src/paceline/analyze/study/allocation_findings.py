@@ -1,18 +1,14 @@
-"""Findings from the allocation check, which ranks make before the first step (`machine.json`)."""
+"""Findings of the allocation check, which ranks run before the first step (`machine.json`)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from paceline.analyze.study.measured import Measured
 from paceline.records.allocation import Complaint
 from paceline.records.finding import Finding
 
-if TYPE_CHECKING:
-    from paceline.analyze.study.measured import Measured
 
-
-def asked_for_against_given(measured: Measured) -> Finding | None:
-    """Runs that were given something else than what was asked for."""
+def allocation_mismatch(measured: Measured) -> Finding | None:
+    """Runs whose allocation differs from the request."""
     complaints: dict[str, list[Complaint]] = {}
     for machine in measured.machines:
         for name in dict.fromkeys(found.name for found in machine.complaints if found.severity != "info"):
@@ -34,7 +30,7 @@ def asked_for_against_given(measured: Measured) -> Finding | None:
 
 
 def emulated_hosts(measured: Measured) -> Finding | None:
-    """Points whose hosts were one machine under several names."""
+    """Points whose hosts are one machine with several names."""
     rows = [row for row in measured.rows if row.emulated]
     if not rows:
         return None

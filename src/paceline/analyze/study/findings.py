@@ -1,9 +1,8 @@
-"""Findings: what a reader of the results has to know, each with a code, a severity and its values.
+"""Findings: facts that a reader of the results must know, each with a code, a severity and values.
 
-A finding is made by a function from what was measured; None where the data do not show it. A new one is a function
-here, a line in FINDINGS, whose order is the order in which they are shown, and its sentences in
-`reporting/wording/finding_words.py`. Findings of the allocation check, about learning and about gradient noise have
-modules of their own. Those of other packages come last.
+Each finding is a function of `Measured` that returns None if the data do not show it. A new finding needs a function
+here, a line in FINDINGS (in the order of the report) and its sentences in `reporting/wording/finding_words.py`.
+Findings about the allocation and about learning are in modules of their own. Findings of other packages come last.
 """
 
 from __future__ import annotations
@@ -13,44 +12,50 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sized
 
 from paceline.analyze.stats.intervals import FEWEST_FOR_INTERVAL
-from paceline.analyze.study.allocation_findings import asked_for_against_given, emulated_hosts
-from paceline.analyze.study.learning_findings import accuracy_falls, dead_network, diverged, overfitting
+from paceline.analyze.study.allocation_findings import allocation_mismatch, emulated_hosts
+from paceline.analyze.study.learning_findings import (
+    accuracy_falls,
+    batch_beyond_noise,
+    dead_network,
+    diverged,
+    overfitting,
+    schedule_unfinished,
+)
 from paceline.analyze.study.measured import Measured
-from paceline.analyze.study.noise_findings import batch_beyond_noise, schedule_unfinished
 from paceline.errors import RequestError
 from paceline.records.finding import Finding, outside_findings
 from paceline.records.results import PointResult
 from paceline.records.run import Machine
 
 NOISY = 0.10
-"""Interval width over median: beyond it, points that differ by a tenth cannot be told apart."""
+"""Interval width / median: above it, a difference of 10 % is not significant."""
 SHORT_S = 0.5
-"""A timed epoch below this is within reach of a scheduler's hiccup."""
+"""Shorter timed epochs are sensitive to scheduling noise."""
 SUPERLINEAR = 1.05
-"""Efficiency above 1 by more than a machine's usual drift."""
+"""Efficiency that exceeds 1 by more than the usual drift of a machine."""
 
 
 def findings(measured: Measured) -> tuple[Finding, ...]:
-    """Whatever the data show, of FINDINGS and of the findings that other packages register."""
+    """The findings of FINDINGS and of other packages that the data show."""
     own = [found for find in FINDINGS.values() if (found := find(measured)) is not None]
     return (*own, *_from_outside(measured))
 
 
 def _from_outside(measured: Measured) -> list[Finding]:
-    """Findings of other packages. Their sentences are looked up by code, so the code is the registered name."""
+    """Findings of other packages. Sentences are looked up by code, so the code must be the registered name."""
     found = {name: rule.find(measured) for name, rule in outside_findings().items()}
     for name, finding in found.items():
         if finding is not None and finding.code != name:
             raise RequestError(
                 f"The finding registered as {name} has the code {finding.code}.",
-                right="Both are the same.",
+                right="The code is the registered name.",
                 next="Correct the entry point or the code in the package that registers it.",
             )
     return [finding for finding in found.values() if finding is not None]
 
 
 def missing_runs(measured: Measured) -> Finding | None:
-    """Fewer runs than the study asks for, or points that failed."""
+    """Fewer runs than configured, or failed points."""
     finished = len(measured.all_runs)
     failed = [row for row in measured.rows if row.failure]
     if finished >= measured.expected_runs and not failed:
@@ -69,7 +74,7 @@ def missing_runs(measured: Measured) -> Finding | None:
 
 
 def baseline_missing(measured: Measured) -> Finding | None:
-    """Speed-ups against another point than the one with the fewest ranks."""
+    """Speed-ups whose baseline is not the point with the fewest ranks."""
     chosen = next((row for row in measured.rows if row.point_id == measured.baseline), None)
     if chosen is None:
         return None
@@ -86,7 +91,7 @@ def baseline_missing(measured: Measured) -> Finding | None:
 
 
 def more_ranks_than_cores(measured: Measured) -> Finding | None:
-    """Points whose ranks had to share cores."""
+    """Points with ranks that share cores."""
     shared = [row for row in measured.rows if row.oversubscribed]
     if not shared:
         return None
@@ -100,7 +105,7 @@ def more_ranks_than_cores(measured: Measured) -> Finding | None:
 
 
 def ranks_share_physical_cores(measured: Measured) -> Finding | None:
-    """Points with a hyper-thread for every thread, but not a core."""
+    """Points with more threads than cores, but not than hyper-threads."""
     cores = max((machine.cores for machine in measured.machines), default=0)
     shared = [row for row in measured.rows if row.runs and not row.oversubscribed and _threads(row) > cores > 0]
     if not shared:
@@ -114,16 +119,16 @@ def ranks_share_physical_cores(measured: Measured) -> Finding | None:
 
 
 def superlinear(measured: Measured) -> Finding | None:
-    """Efficiencies that are above 1 beyond their interval."""
-    measured_often = [row for row in measured.rows if row.efficiency and row.efficiency.coverage is not None]
-    above = [row for row in measured_often if row.efficiency and row.efficiency.low > SUPERLINEAR]
+    """Efficiencies whose interval lies above 1."""
+    known = [(row, row.efficiency) for row in measured.rows if row.efficiency and row.efficiency.coverage is not None]
+    above = [(row, efficiency) for row, efficiency in known if efficiency.low > SUPERLINEAR]
     if not above:
         return None
     return Finding(
         code="superlinear",
         severity="warning",
-        values={"limit": SUPERLINEAR, "efficiencies": tuple((row.label, row.efficiency) for row in above)},
-        points=_ids(above),
+        values={"limit": SUPERLINEAR, "efficiencies": tuple((row.label, efficiency) for row, efficiency in above)},
+        points=_ids(row for row, _ in above),
     )
 
 
@@ -187,7 +192,7 @@ def small_timed_part(measured: Measured) -> Finding | None:
 
 
 def warm_up_in_times(measured: Measured) -> Finding | None:
-    """Points timed by the first epoch of their runs, because there was no other."""
+    """Points with no timed epoch but the first."""
     ids = {point_id for (point_id, _), epochs in measured.timed.items() if any(epoch.epoch == 1 for epoch in epochs)}
     cold = [row for row in measured.rows if row.point_id in ids]
     if not cold:
@@ -221,7 +226,7 @@ def resumed_runs(measured: Measured) -> Finding | None:
 
 
 def incomplete_ledger(measured: Measured) -> Finding | None:
-    """Points for which it is not, or not fully, known where the time went."""
+    """Points with an incomplete ledger."""
     if not measured.gaps:
         return None
     return Finding(
@@ -239,7 +244,7 @@ FINDINGS: dict[str, Callable[[Measured], Finding | None]] = {
     "dead-network": dead_network,
     "accuracy-falls": accuracy_falls,
     "schedule-unfinished": schedule_unfinished,
-    "asked-for-against-given": asked_for_against_given,
+    "asked-for-against-given": allocation_mismatch,
     "more-ranks-than-cores": more_ranks_than_cores,
     "ranks-share-physical-cores": ranks_share_physical_cores,
     "emulated-hosts": emulated_hosts,
@@ -257,7 +262,7 @@ FINDINGS: dict[str, Callable[[Measured], Finding | None]] = {
 
 
 def _environment(machine: Machine) -> dict[tuple[str, int], str]:
-    """What should be equal for all runs of a study on as many hosts; by its name and, where it counts, the hosts."""
+    """Facts that should be equal for all runs, by name and, for `host` and `cores`, number of hosts."""
     hosts = max(1, len(machine.hosts))
     versions = {(name, 1): value for name, value in machine.versions.items()}
     return {
@@ -271,7 +276,7 @@ def _environment(machine: Machine) -> dict[tuple[str, int], str]:
 
 
 def _relative_width(row: PointResult) -> float:
-    """Width of the interval of a point's time over its median; 0 where it was not timed."""
+    """Interval width / median of a point's time; 0 if it was not timed."""
     interval = row.epoch_s or row.samples_per_s
     return (interval.high - interval.low) / interval.median if interval else 0.0
 
@@ -281,12 +286,12 @@ def _threads(row: PointResult) -> int:
 
 
 def _threads_of_ranks(rows: Iterable[PointResult]) -> tuple[tuple[str, int], ...]:
-    """Each point's label and the threads of one of its ranks."""
+    """Label and threads per rank of each point."""
     return tuple((row.label, row.point.threads) for row in rows)
 
 
 def _of_points(found: Sized, measured: Measured) -> dict[str, int]:
-    """How many points a finding concerns, and how many there are."""
+    """Number of points of a finding, and of all points."""
     return {"found": len(found), "points": len(measured.rows)}
 
 

@@ -1,23 +1,20 @@
-"""Looks at a study that runs -> what is shown of it: rates, medians, the ledger so far, and how long it still takes.
+"""Live metrics of a running study: step rates, medians, the ledger so far, the remaining time.
 
-    time left = of the run that is on   steps left ÷ steps per second, or as long as its point takes less what is over
-              + of each run after it    as long as its point takes, else as long as the run that is on
+    remaining time = current run        remaining steps ÷ steps per second, or expected duration − elapsed time
+                   + each later run     expected duration of its point, else duration of the current run
 
-Assumes: steps take as long as those of the last seconds did. Evaluation and start-up are in it only where runs of the
-point are finished. Time in a queue is not foreseen.
+Assumes: the current step rate persists. Evaluation and start-up are included only for points with finished runs. Time
+in a queue is not included.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from paceline.analyze.points.timing import epoch_s, samples_per_s
 from paceline.analyze.run.ledger import mean_ledger
-from paceline.analyze.run.moves import Moves, moved, steps_per_s
-from paceline.analyze.run.so_far import SoFar, begun, so_far
-from paceline.analyze.stats.intervals import median_interval, spread
+from paceline.analyze.run.so_far import PartialLedger, empty_ledger, extended_ledger
+from paceline.analyze.stats.intervals import known_interval, spread
 from paceline.records.live_study import (
     RUNNING,
     SILENT,
@@ -30,41 +27,57 @@ from paceline.records.live_study import (
     StudyLook,
     Watched,
 )
-from paceline.records.results import Interval
-from paceline.records.run import RunResult
+from paceline.records.rank_pulse import Pulse
 from paceline.units import seconds
+
+_RATE_WINDOW_S = 15.0
+"""Window of a step rate: long enough for slow steps, short enough to follow a change."""
+_SHORTEST_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PulseReadings:
+    """Pulse readings of one rank."""
+
+    readings: tuple[tuple[float, int], ...]
+    """Instant in seconds and finished steps: each reading with a new step, and the last one."""
+    beats: int
+    moved_at_s: float
+    """Instant of the last new heartbeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """What later looks at a run need of earlier ones."""
+    """State that is carried from one look at a study to the next."""
 
     key: str = ""
-    moves: dict[int, Moves] = field(default_factory=dict)
+    moves: dict[int, PulseReadings] = field(default_factory=dict)
     """By rank."""
-    counted: SoFar | None = None
+    counted: PartialLedger | None = None
     points: dict[str, PointNow] = field(default_factory=dict)
-    """By identifier: the figures of a point are made anew where another run of it is finished."""
+    """By point_id; recomputed when another run of the point is finished."""
 
 
-def remembered(before: Memory, look: StudyLook, at_s: float) -> Memory:
-    """With what one more look has found; another run begins with nothing."""
+def next_memory(before: Memory, look: StudyLook, at_s: float) -> Memory:
+    """The state after one more look; a new run begins with an empty state."""
     points = {point.point_id: _figures(point, before.points.get(point.point_id)) for point in look.points}
     run = look.run
     if run is None:
         return Memory(points=points)
     if run.key != before.key:
         before = Memory(key=run.key)
-    counted = before.counted or begun(len(run.ranks), run.launched_at_ns)
+    counted = before.counted or empty_ledger(len(run.ranks), run.launched_at_ns)
     moves = {
-        rank.rank: moved(before.moves.get(rank.rank), rank.pulse, at_s) for rank in run.ranks if rank.pulse is not None
+        rank.rank: with_pulse(before.moves.get(rank.rank), rank.pulse, at_s)
+        for rank in run.ranks
+        if rank.pulse is not None
     }
-    counted = so_far(counted, run.spans) if run.spans else counted
+    counted = extended_ledger(counted, run.spans) if run.spans else counted
     return Memory(key=run.key, moves=moves, counted=counted, points=points)
 
 
-def watched(look: StudyLook, memory: Memory, *, at_s: float, looked_at: str) -> Watched:
-    """All that is shown of a study at one moment."""
+def live_view(look: StudyLook, memory: Memory, *, at_s: float, looked_at: str) -> Watched:
+    """The live view of a study."""
     run = _run(look.run, memory, at_s) if look.run else None
     present = look.state in (RUNNING, SILENT)
     current = look.run.point_id if look.run and present else None
@@ -87,7 +100,7 @@ def watched(look: StudyLook, memory: Memory, *, at_s: float, looked_at: str) -> 
 
 
 def time_left_s(look: StudyLook, run: RunNow | None) -> float | None:
-    """Seconds until the last run ends; None where too little is known."""
+    """Seconds until the last run ends; None if they cannot be estimated."""
     own_s, whole_s = (0.0, look.expected_s) if run is None else _own_left_s(run, look.expected_s)
     if own_s is None or (look.pending_unknown and whole_s is None):
         return None
@@ -97,7 +110,7 @@ def time_left_s(look: StudyLook, run: RunNow | None) -> float | None:
 
 
 def _own_left_s(run: RunNow, expected_s: float | None) -> tuple[float | None, float | None]:
-    """How long the run that is on still takes, and how long in all."""
+    """Remaining and total seconds of the current run; None if unknown."""
     elapsed_s = run.elapsed_s or 0.0
     paces = [rank.steps_per_s for rank in run.ranks if rank.steps_per_s]
     if paces and run.total_steps and run.step is not None and run.step <= run.total_steps:
@@ -134,7 +147,7 @@ def _run(run: RunLook, memory: Memory, at_s: float) -> RunNow:
 
 
 def _phase(run: RunLook) -> str:
-    """What most of the ranks do; `starting` before any has said."""
+    """The most frequent phase of the ranks; `starting` before the first pulse."""
     phases = [rank.pulse.phase for rank in run.ranks if rank.pulse is not None]
     return max(phases, key=phases.count) if phases else "starting"
 
@@ -164,7 +177,7 @@ def _point(point: PointLook, memory: Memory, *, running: bool) -> PointNow:
 
 
 def _figures(point: PointLook, before: PointNow | None) -> PointNow:
-    """A point with the medians of its finished runs, which are those of before where none has been added."""
+    """A point with the medians of its finished runs; `before` if no run was added."""
     if before is not None and (before.done, before.of) == (len(point.results), point.of):
         return before
     accuracies = [result.test_accuracy for result in point.results if result.test_accuracy is not None]
@@ -174,13 +187,33 @@ def _figures(point: PointLook, before: PointNow | None) -> PointNow:
         done=len(point.results),
         of=point.of,
         state="",
-        epoch_s=_median(point.results, epoch_s),
-        samples_per_s=_median(point.results, samples_per_s),
+        epoch_s=known_interval(map(epoch_s, point.results)),
+        samples_per_s=known_interval(map(samples_per_s, point.results)),
         test_accuracy=spread(accuracies) if accuracies else None,
         failure=None,
     )
 
 
-def _median(results: Sequence[RunResult], figure: Callable[[RunResult], float | None]) -> Interval | None:
-    values = [value for result in results if (value := figure(result)) is not None and math.isfinite(value)]
-    return median_interval(values) if values else None
+def with_pulse(before: PulseReadings | None, pulse: Pulse, at_s: float) -> PulseReadings:
+    """The readings with one more pulse; only that pulse if steps or beats decreased, as in a resumed run."""
+    if before is None or pulse.step < before.readings[-1][1] or pulse.beats < before.beats:
+        return PulseReadings(readings=((at_s, pulse.step),), beats=pulse.beats, moved_at_s=at_s)
+    last = before.readings[-1]
+    # A reading without a new step replaces the one before. Before the first step it is the only one: a step rate does
+    # not include start-up.
+    replaces = pulse.step == last[1] and (len(before.readings) > 1 or not pulse.step)
+    earlier = before.readings[:-1] if replaces else before.readings
+    recent = tuple(reading for reading in earlier if at_s - reading[0] <= _RATE_WINDOW_S)
+    return PulseReadings(
+        readings=(*(recent or earlier[-1:]), (at_s, pulse.step)),
+        beats=pulse.beats,
+        moved_at_s=at_s if pulse.beats > before.beats else before.moved_at_s,
+    )
+
+
+def steps_per_s(moves: PulseReadings | None) -> float | None:
+    """Steps per second over the last readings; None if no step has ended in them."""
+    if moves is None or len(moves.readings) < 2:
+        return None
+    (first_s, first), (last_s, last) = moves.readings[0], moves.readings[-1]
+    return (last - first) / (last_s - first_s) if last > first and last_s - first_s >= _SHORTEST_S else None

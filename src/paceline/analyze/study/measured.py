@@ -1,4 +1,4 @@
-"""Measured: what findings are made of."""
+"""Measured: the input of findings."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from paceline.records.run import Epoch, Machine, RunResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """All that findings may look at."""
+    """The results of a study, as findings see them."""
 
     rows: tuple[PointResult, ...]
     runs: Mapping[str, tuple[RunResult, ...]]
     """Finished runs by point."""
     timed: Mapping[tuple[str, int], tuple[Epoch, ...]]
-    """The epochs that times come from, by point and number of the run."""
+    """Timed epochs by point and number of the run."""
     baseline: str | None
     machines: tuple[Machine, ...]
-    """Of the single runs, in any order."""
+    """Of the runs, in any order."""
     commits: tuple[str, ...]
     expected_runs: int
     gaps: Mapping[str, Note]
-    """What is missing from the ledger of a point."""
+    """point_id -> why its ledger is incomplete."""
     lesson: LearningSummary = LearningSummary()
     one_at_a_time: bool = False
-    """Whether every point has one setting of its own: what that does is in a table then."""
+    """Whether the study varies one factor at a time."""
 
     @property
     def all_runs(self) -> tuple[RunResult, ...]:

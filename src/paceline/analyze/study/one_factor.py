@@ -1,15 +1,15 @@
 """One factor at a time: every value of every factor in per cent of the baseline.
 
     baseline    the point with the first value of every factor
-    effect      a point that differs from it in one factor: test loss, test accuracy, training time in % of its
-    real        Student's test of the logarithms of the ratios within repeats, corrected by Holm's method for all
-                effects on the same figure; and the interval of these ratios leaves out 100
+    effect      test loss, test accuracy and training time of a point that differs in one factor, in % of the baseline
+    real        significant by Student's test of the log ratios within repeats, corrected by Holm's method over all
+                effects on the same metric; and the interval of the ratios excludes 100
 
-Repeats of two points with the same number have the same seed and ran close to one another: ratios are taken within
-each, where what both have in common cancels. A time is rarely normal, so that the test alone is not believed: with
-five repeats the interval asks that all of them lie on one side.
+Repeats of two points with the same number have the same seed and are close in time: common effects cancel in the ratios
+within each repeat. Times are rarely normal, so the interval is required as well: with five repeats, all must lie on
+one side.
 
-A run that learned nothing, where most of its point's did, has a time and no loss or accuracy to compare.
+Only the time of a failed run is compared if most runs of its point learn.
 
 Assumes: logarithms of the ratios are about normal.
 """
@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from paceline.analyze.learning.faults import that_learned
+from paceline.analyze.learning.faults import learning_runs
 from paceline.analyze.stats.equivalence import LEVEL, paired
 from paceline.analyze.stats.intervals import FEWEST_FOR_INTERVAL, ratio_interval, scaled
 from paceline.analyze.stats.two_samples import holm
@@ -33,12 +33,12 @@ _WHOLE = Percent(interval=Interval(median=100.0, low=100.0, high=100.0, n=0, cov
 _FIGURES: dict[str, Callable[[RunResult], float | None]] = {
     "loss_pct": lambda run: run.test_loss,
     "accuracy_pct": lambda run: run.test_accuracy,
-    "time_pct": lambda run: trained_s(run),
+    "time_pct": lambda run: training_time_s(run),
 }
 
 
 def effects(study: Study, points: Sequence[Point], runs: Mapping[str, Sequence[RunResult]]) -> tuple[Effect, ...]:
-    """Every value of every factor against the baseline; none where the design is another, or the baseline not run."""
+    """Effects of all values of all factors; empty for other designs, or without runs of the baseline."""
     if study.design != "one-at-a-time":
         return ()
     factors = factors_of(study)
@@ -56,16 +56,13 @@ def effects(study: Study, points: Sequence[Point], runs: Mapping[str, Sequence[R
 
 
 def factors_of(study: Study) -> dict[str, tuple[object, ...]]:
-    """What a study varies, the ranks included: path -> values, the baseline's first."""
+    """Path of each factor, ranks included -> values, the baseline's first."""
     ranks = {RANKS: study.run.ranks} if len(study.run.ranks) > 1 else {}
     return {**study.vary, **ranks}
 
 
-def trained_s(run: RunResult) -> float | None:
-    """Seconds of all epochs of a run, evaluation left out; of a script, whose epochs are not known, of all of it.
-
-    None for a run that was resumed: a part of it was computed twice.
-    """
+def training_time_s(run: RunResult) -> float | None:
+    """Seconds of all epochs of a run without evaluation, or of a whole script; None for a resumed run."""
     if run.resumed_from_step is not None:
         return None
     return sum(epoch.epoch_s for epoch in run.epochs) if run.epochs else run.total_s
@@ -76,7 +73,7 @@ def _setting(point: Point, path: str) -> object:
 
 
 def _is_baseline(point: Point, factors: Mapping[str, tuple[object, ...]]) -> bool:
-    # A setting that the point's strategy or model does not take is None there.
+    # None: the point's strategy or model does not have the setting.
     return all(_setting(point, path) in (values[0], None) for path, values in factors.items())
 
 
@@ -91,7 +88,7 @@ def _place(point: Point, factors: Mapping[str, tuple[object, ...]]) -> tuple[str
 def _effect(path: str, value: object, point: Point, baseline: Point, runs: Mapping[str, Sequence[RunResult]]) -> Effect:
     is_baseline = point is baseline
     own, others = runs[point.point_id], runs[baseline.point_id]
-    sound = that_learned(own), that_learned(others)
+    sound = learning_runs(own), learning_runs(others)
     figures = {
         name: _percent(*((own, others) if name == "time_pct" else sound), figure, is_baseline=is_baseline)
         for name, figure in _FIGURES.items()
@@ -107,7 +104,7 @@ def _percent(
     *,
     is_baseline: bool,
 ) -> Percent | None:
-    """A figure of some runs over that of others, not yet corrected; None where either side has none above 0."""
+    """A metric in % of the baseline, not yet corrected; None if a side has no positive value."""
     here, there = _known(own, figure), _known(baseline, figure)
     if not here or not there:
         return None
@@ -119,19 +116,19 @@ def _percent(
 
 
 def _known(runs: Iterable[RunResult], figure: Callable[[RunResult], float | None]) -> dict[int, float]:
-    """The figure by number of the run, of those that a ratio can be of."""
+    """Positive finite values by number of the run."""
     values = {run.run: figure(run) for run in runs}
     return {number: value for number, value in values.items() if value is not None and 0 < value < math.inf}
 
 
 def _p(own: Mapping[int, float], other: Mapping[int, float]) -> float | None:
-    """That nothing differs, by Student's test within repeats; None where these are too few."""
+    """p-value of Student's test of the log ratios within repeats; None below five repeats."""
     logs = [math.log(own[number] / other[number]) for number in sorted(own.keys() & other.keys())]
     return paired(logs, 0.0).p_different if len(logs) >= FEWEST_FOR_INTERVAL else None
 
 
 def _corrected(found: Sequence[Effect]) -> list[Effect]:
-    """The same effects with p corrected for all that were tested on the same figure, and called real by it."""
+    """The effects with p-values corrected per metric, and their significance."""
     made = list(found)
     for name in _FIGURES:
         tested = [index for index, effect in enumerate(made) if getattr(getattr(effect, name), "p", None) is not None]

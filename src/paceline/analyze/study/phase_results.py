@@ -1,14 +1,12 @@
-"""Runs of several phases -> figures of each: its epochs, its test, and what it gained over the phase before.
+"""Metrics of each phase of a training: epochs, test, and gain over the phase before.
 
     gain   mean over repeats of (test accuracy after the phase − before it), with the 95 % interval of Student's t
 
-Both accuracies are of one run, on the same test set: what the seed does to a run cancels in their difference. A run
-that learned nothing, where most of its point's did, gained nothing that could be compared. An interval takes five
-repeats, and where several points have a gain it is as wide as Holm's method asks: it leaves out zero where the p of
-the point, corrected for all of them, is below 5 %.
+Both accuracies are of one run, so effects of the seed cancel in their difference. Failed runs are excluded if most runs
+of their point learn. An interval requires five repeats. If several points have a gain, intervals are widened by Holm's
+method: an interval excludes 0 if the corrected p-value of its point is below 5 %.
 
-Speed-ups and all other figures of scaling come from the first phase alone: a phase that trains more is slower, and a
-median over both would be of neither.
+Speed-ups and other scaling metrics come from the first phase only: later phases train more of the model.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from paceline.analyze.learning.faults import that_learned
+from paceline.analyze.learning.faults import learning_runs
 from paceline.analyze.points.timing import phase_epoch_s
 from paceline.analyze.stats.equivalence import LEVEL, MARGIN, paired
 from paceline.analyze.stats.intervals import FEWEST_FOR_INTERVAL, median_interval, spread
@@ -31,7 +29,7 @@ Phases = tuple[PhaseResult, ...]
 
 
 def phase_results(runs: Mapping[str, Sequence[RunResult]]) -> dict[str, Phases]:
-    """By point the phases that all its runs went through; empty where they know of none."""
+    """point_id -> the phases that all its runs completed."""
     found = {
         point_id: tuple(_phase(own, place) for place in range(min((len(run.phases) for run in own), default=0)))
         for point_id, own in runs.items()
@@ -50,12 +48,12 @@ def phase_results(runs: Mapping[str, Sequence[RunResult]]) -> dict[str, Phases]:
 
 
 def slowest_features(runs: Sequence[RunResult]) -> CachedFeatures | None:
-    """How the features that runs trained on came to be, where that took longest; None where they had images."""
+    """Cached features of the run that took longest to prepare them; None if runs trained on images."""
     return max((run.features for run in runs if run.features), key=lambda made: made.ready_s, default=None)
 
 
 def _phase(runs: Sequence[RunResult], place: int) -> PhaseResult:
-    """One phase of a point; its gain without an interval."""
+    """One phase of a point, without the interval of its gain."""
     own = [run.phases[place] for run in runs]
     epochs = [value for run in runs if (value := phase_epoch_s(run, own[0].name)) is not None]
     tests = [end.test_s for end in own if end.test_s is not None]
@@ -72,13 +70,13 @@ def _phase(runs: Sequence[RunResult], place: int) -> PhaseResult:
 
 
 def _gained(runs: Sequence[RunResult], place: int) -> list[float]:
-    """What a phase added to the test accuracy of each run that learned."""
-    ends = [run.phases for run in that_learned(runs)]
+    """Gain of test accuracy in a phase, for each run that learned."""
+    ends = [run.phases for run in learning_runs(runs)]
     return [phases[place].test_accuracy - phases[place - 1].test_accuracy for phases in ends]
 
 
 def _gains(tested: Sequence[Sequence[float]]) -> list[Gain]:
-    """Gains with their intervals: so much wider than one alone as its p is larger after the correction."""
+    """Gains with intervals, widened as much as the correction raises their p-values."""
     found = [paired(differences, MARGIN) for differences in tested]
     ps = [one.p_different for one in found]
     gains = []

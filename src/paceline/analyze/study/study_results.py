@@ -1,13 +1,13 @@
-"""Runs -> one row per point: times, throughput, speed-up, efficiency, accuracy, ledger.
+"""Results of a study, one row per point: times, throughput, speed-up, efficiency, accuracy, ledger.
 
-    figure of a run     epoch_s         median of its timed epochs
+    metric of a run     epoch_s         median of its timed epochs
                         samples_per_s   samples of such an epoch / its time
-    figure of a point   median and interval over its runs
-    speed-up            throughput / throughput of the baseline (see series.py)
+    metric of a point   median and interval over its runs
+    speed-up            throughput / throughput of the baseline (see points/series.py)
     efficiency          speed-up × ranks of the baseline / ranks, servers counted as ranks
 
-Throughput, not epoch time, carries the speed-up: so it means the same in strong and weak scaling,
-and where a run is given as a number of steps and never completes an epoch.
+The speed-up is a ratio of throughputs, not of epoch times: it has one meaning in strong and weak scaling, and is
+defined for runs that never complete an epoch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from paceline.analyze.learning.verdicts import Asked, learned
+from paceline.analyze.learning.verdicts import LearningOptions, with_learning
 from paceline.analyze.points.losses import lost_shares
 from paceline.analyze.points.median_run import MedianRun, Traces, View, median_run
 from paceline.analyze.points.scaling_laws import scaling_laws
@@ -24,12 +24,12 @@ from paceline.analyze.points.speedups import Throughputs, comparisons, ratio
 from paceline.analyze.points.timing import epoch_s, samples_per_s, throughputs, timed_epochs
 from paceline.analyze.run.efficiencies import efficiencies
 from paceline.analyze.stats.equivalence import MARGIN
-from paceline.analyze.stats.intervals import median_interval, scaled, spread
+from paceline.analyze.stats.intervals import known_interval, scaled, spread
 from paceline.analyze.study.findings import findings
 from paceline.analyze.study.measured import Measured
 from paceline.analyze.study.one_factor import effects
 from paceline.analyze.study.phase_results import phase_results, slowest_features
-from paceline.records.results import Curve, Interval, NotRun, PointResult, Spread, StudyResults
+from paceline.records.results import Curve, NotRun, PointResult, Spread, StudyResults
 from paceline.records.run import Machine, RunResult
 from paceline.records.study import Point, Study, point_label
 from paceline.records.trace_summary import Efficiencies
@@ -55,10 +55,9 @@ def study_results(
 ) -> StudyResults:
     """The results of a study from its finished runs.
 
-    `machines` and `commits` are those of the single runs, in any order: they say whether all ran
-    in one environment. `traces` gives a run's spans, and is asked for the median runs alone. `target` is the validation
-    accuracy that times are asked for, in place of the study's own; `margin` what still counts as equal accuracy.
-    `not_run` are points that were left out, and why. `view` makes what is drawn of a median run.
+    `machines` and `commits` are those of the runs, in any order. `traces` reads the spans of a run; it is called for
+    median runs only. `target` (a validation accuracy) replaces that of the study; `margin` is the largest difference of
+    equal accuracies. `not_run` are the points that were not run. `view` builds the drawn view of a median run.
     """
     ordered = sorted(points, key=lambda point: point.ranks)
     runs_of = {point.point_id: _runs_of(point, runs) for point in ordered}
@@ -75,10 +74,10 @@ def study_results(
         row = replace(_row(study, point, own, median, why), phases=phases_of[point.point_id])
         baseline = baseline_of.get(point.point_id)
         rows.append(_against(row, baseline, pace_of, median_of) if baseline else row)
-    asked = Asked(
+    asked = LearningOptions(
         target=study.train.target_accuracy if target is None else target, margin=MARGIN if margin is None else margin
     )
-    rows, lesson = learned(rows, runs_of, pace_of, asked)
+    rows, lesson = with_learning(rows, runs_of, pace_of, asked)
     first = next((row.baseline for row in rows if row.baseline), None)
     measured = Measured(
         rows=rows,
@@ -112,7 +111,7 @@ def study_results(
 def _against(
     row: PointResult, baseline: Point, paces: Mapping[str, Throughputs], medians: Mapping[str, MedianRun]
 ) -> PointResult:
-    """A row with what it has only in comparison with its baseline."""
+    """A row with its metrics relative to the baseline."""
     own, base = medians[row.point_id], medians[baseline.point_id]
     speedup = ratio(paces[row.point_id], paces[baseline.point_id])
     fewer = (baseline.ranks + baseline.servers) / row.ranks_and_servers
@@ -127,26 +126,26 @@ def _against(
 
 
 def _tree(own: MedianRun, baseline: MedianRun) -> Efficiencies | None:
-    """The efficiency tree of a point's timed epochs against its baseline's."""
+    """The efficiency tree of a point relative to its baseline; None if one is unknown."""
     if own.work is None or baseline.work is None:
         return None
     return efficiencies(own.work, own.samples, (baseline.work, baseline.samples))
 
 
 def _row(study: Study, point: Point, runs: Sequence[RunResult], median: MedianRun, failure: str | None) -> PointResult:
-    """The row of one point by itself; None wherever no run gives a figure."""
+    """The row of one point, without metrics that need a baseline."""
     return PointResult(
         point_id=point.point_id,
         point=point,
         label=point_label(point, study.vary),
         series=series_label(point, series_factors(study)),
         runs=len(runs),
-        epoch_s=_interval(epoch_s(run) for run in runs),
-        total_s=_interval(run.total_s for run in runs),
-        samples_per_s=_interval(samples_per_s(run) for run in runs),
+        epoch_s=known_interval(epoch_s(run) for run in runs),
+        total_s=known_interval(run.total_s for run in runs),
+        samples_per_s=known_interval(samples_per_s(run) for run in runs),
         speedup=None,
         efficiency=None,
-        load_s=_interval(run.load_s for run in runs),
+        load_s=known_interval(run.load_s for run in runs),
         test_accuracy=_spread(run.test_accuracy for run in runs),
         test_loss=_spread(run.test_loss for run in runs),
         ledger_s=median.mean_s,
@@ -162,7 +161,7 @@ def _row(study: Study, point: Point, runs: Sequence[RunResult], median: MedianRu
         anatomy=median.anatomy,
         view=median.view,
         read_bytes=max((run.read_bytes for run in runs if run.read_bytes is not None), default=None),
-        queue_s=_interval(run.queue_s for run in runs),
+        queue_s=known_interval(run.queue_s for run in runs),
         staleness_max=max((run.staleness_max for run in runs if run.staleness_max is not None), default=None),
         emulated=any(run.emulated for run in runs),
         features=slowest_features(runs),
@@ -172,11 +171,6 @@ def _row(study: Study, point: Point, runs: Sequence[RunResult], median: MedianRu
 
 def _runs_of(point: Point, runs: Sequence[RunResult]) -> tuple[RunResult, ...]:
     return tuple(sorted((run for run in runs if run.point_id == point.point_id), key=lambda run: run.run))
-
-
-def _interval(values: Iterable[float | None]) -> Interval | None:
-    known = [value for value in values if value is not None]
-    return median_interval(known) if known else None
 
 
 def _spread(values: Iterable[float | None]) -> Spread | None:

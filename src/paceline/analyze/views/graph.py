@@ -1,14 +1,14 @@
-"""A run as a graph: what each rank computed and sent, and what each of these had to wait for.
+"""A run as a graph: computation and messages of each rank, and their dependencies.
 
-    computation    a stretch of a rank's time line in which nothing is exposed, cut where it issues a message
-    message        from its issue until the rank was told of its end
+    computation    an interval of a rank's timeline without exposed time, cut at the issue of each message
+    message        from its issue until the rank observed its completion
 
     ═══ 0 ═══╤═══ 1 ═══╤═══ 3 ═══╤·····exposed·····╤═══ 5 ═══          0, 1, 3 and 5 in turn
              └─ 2 ─────┼─────────┼────┐            │                   2 after 0, 4 after 1 and 3
                        └── 4 ────┴────┴────────────┘                   5 after 2 and 4: the rank waited for both
 
-A rank waits where its time is exposed: what it does next, computation or another message, had to wait for every message
-that it was told of until then. A message that is over while the rank still computes holds nothing up.
+A rank waits during exposed time: the next node, computation or message, depends on every message whose completion the
+rank has observed by then. A message that completes while the rank computes does not delay it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _graph(run: RunTrace, trace: RankTrace, own: Messages, number: np.ndarray) -
     alone = run.ranks == 1 and trace.rank == 0 and not served(trace).any()
     line = time_line(trace, own, window, alone=alone)
     begins, lengths, kinds, waited = _stretches(line, own)
-    told = np.where(own.told_ns == UNKNOWN, own.issued_ns, np.maximum(own.told_ns, own.issued_ns))
+    observed = np.where(own.observed_ns == UNKNOWN, own.issued_ns, np.maximum(own.observed_ns, own.issued_ns))
     start = np.append(own.issued_ns, begins)
     is_message = np.arange(len(start)) < len(own)
     # A message before the computation that goes on at the same instant: what waits for it comes later in the file.
@@ -46,7 +46,7 @@ def _graph(run: RunTrace, trace: RankTrace, own: Messages, number: np.ndarray) -
     after = np.append(_before(begins, own.issued_ns), np.arange(len(begins)) - 1)
     after = np.where(after < 0, -1, np.append(node[len(own) :], -1)[after])
     joining = np.append(_waited(line, own.issued_ns), waited)
-    edge_from, edge_to = _joins(start, joining, order, told, own.told_ns != UNKNOWN)
+    edge_from, edge_to = _joins(start, joining, order, observed, own.observed_ns != UNKNOWN)
 
     def column(values: np.ndarray, none: int = -1) -> np.ndarray:
         return np.append(values, np.full(len(begins), none, np.int64))[order]
@@ -59,7 +59,7 @@ def _graph(run: RunTrace, trace: RankTrace, own: Messages, number: np.ndarray) -
         rank=trace.rank,
         host=host_of(run, trace.rank),
         start_ns=start[order] - run.started_at_ns,
-        length_ns=np.append(told - own.issued_ns, lengths)[order],
+        length_ns=np.append(observed - own.issued_ns, lengths)[order],
         kind=np.append(np.full(len(own), -1), kinds)[order],
         after=after[order],
         edge_from=node[edge_from],
@@ -98,12 +98,12 @@ def _waited(line: TimeLine, instants: np.ndarray) -> np.ndarray:
 
 
 def _joins(
-    start: np.ndarray, joining: np.ndarray, order: np.ndarray, told: np.ndarray, known: np.ndarray
+    start: np.ndarray, joining: np.ndarray, order: np.ndarray, observed: np.ndarray, known: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """From which message to which node an edge leads: the first that waited, and begins when the rank was told."""
+    """From which message to which node an edge leads: the first that waited, and begins when the rank was observed."""
     joiners = order[joining[order]]
     # One that is itself the message, or was issued at the same instant, did not wait for it.
-    place = np.searchsorted(start[joiners], np.maximum(told, start[: len(told)] + 1))
+    place = np.searchsorted(start[joiners], np.maximum(observed, start[: len(observed)] + 1))
     rows = np.flatnonzero(known & (place < len(joiners)))
     targets = joiners[place[rows]]
     rank_of = np.empty(len(order), np.int64)

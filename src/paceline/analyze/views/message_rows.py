@@ -89,7 +89,7 @@ def _row_numbers(issued: np.ndarray, end: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentMessages:
     """Some of the messages of all ranks, as columns of equal length."""
 
     issued_ns: np.ndarray
@@ -99,7 +99,7 @@ class Sent:
     labels: tuple[MessageLabel, ...]
 
     @classmethod
-    def of(cls, sides: Sequence[tuple[RankTrace, Messages]], chosen: np.ndarray) -> Sent:
+    def of(cls, sides: Sequence[tuple[RankTrace, Messages]], chosen: np.ndarray) -> SentMessages:
         """The messages with these numbers, which count those of the first rank, then those of the second."""
         known: dict[MessageLabel, int] = {}
         columns: list[list[np.ndarray]] = [[np.zeros(0, np.int64)] for _ in range(4)]

@@ -11,9 +11,9 @@ import numpy as np
 
 from paceline.analyze.run.ledger import rank_line
 from paceline.analyze.run.messages import UNKNOWN, Messages, messages
-from paceline.analyze.run.run_timeline import TimeLine
+from paceline.analyze.run.run_timeline import TimeLine, finished_steps
 from paceline.analyze.views.bundles import Parts, bundled
-from paceline.analyze.views.message_rows import Sent, Strip, message_rows
+from paceline.analyze.views.message_rows import SentMessages, Strip, message_rows
 from paceline.records.rank_trace import SPAN_KINDS, RankTrace
 from paceline.records.run_picture import NOT_SEEN, PICTURE_KINDS, Lane, Picture
 from paceline.records.trace_summary import RunTrace
@@ -42,7 +42,7 @@ def picture(
     less = bundled(parts, limit)
     fewer, referred = _referred(less.parts)
     starts = np.searchsorted(fewer.lane, np.arange(len(strips) + 1))
-    sent = Sent.of(sides, referred)
+    sent = SentMessages.of(sides, referred)
 
     def ticks(instants_ns: np.ndarray) -> np.ndarray:
         since = (np.clip(instants_ns, *window) - window[0]) // tick_ns
@@ -148,7 +148,7 @@ def _loop(sides: Sequence[tuple[RankTrace, Messages]], window: tuple[int, int], 
     """The stretch of the window in which ranks took steps, in ticks; all of it where none was seen."""
     begins, ends = [], []
     for trace, _ in sides:
-        rows = np.flatnonzero((trace.kind == _STEP) & (trace.end_ns >= 0))
+        rows = finished_steps(trace)
         begins += [int(trace.start_ns[rows].min())] if len(rows) else []
         ends += [int(trace.end_ns[rows].max())] if len(rows) else []
     begin = max(min(begins, default=window[0]), window[0])

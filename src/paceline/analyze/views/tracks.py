@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from paceline.analyze.run.messages import COLLECTIVE, SENDING, UNKNOWN, Messages, messages
+from paceline.analyze.run.messages import COLLECTIVE, SENDING, UNKNOWN, Messages, is_operation, messages
 from paceline.records.rank_trace import RankTrace, Words
 from paceline.records.trace_summary import RunTrace
 from paceline.records.track import FLOW_BETWEEN, FLOW_FIRST, FLOW_LAST, Track
@@ -60,7 +60,7 @@ def _flows(traces: tuple[RankTrace, ...], found: tuple[Messages, ...]) -> list[t
     between = np.concatenate(
         [(trace.sequence[own.row] < 0) & (trace.peer[own.row] >= 0) for trace, own in zip(traces, found, strict=True)]
     )
-    sends = np.concatenate([_sends(trace, own) for trace, own in zip(traces, found, strict=True)])
+    sends = np.concatenate([is_operation(trace, own.row, SENDING) for trace, own in zip(traces, found, strict=True)])
     # A message between two leads from its sender to its receiver, whoever came first.
     at = np.where(between & ~sends, gathered, issued)
     shown = np.flatnonzero((key >= 0) & (gathered != UNKNOWN))
@@ -73,10 +73,6 @@ def _flows(traces: tuple[RankTrace, ...], found: tuple[Messages, ...]) -> list[t
     flow[order[first & last]] = 0
     cuts = np.cumsum([len(own) for own in found])[:-1]
     return list(zip(np.split(flow, cuts), np.split(at, cuts), strict=True))
-
-
-def _sends(trace: RankTrace, own: Messages) -> np.ndarray:
-    return np.array([*(word in SENDING for word in trace.operation.words), False])[trace.operation.codes[own.row]]
 
 
 def _track(
@@ -102,7 +98,7 @@ def _track(
         end_ns=since(trace.end_ns),
         begun_ns=since(trace.begun_ns),
     )
-    ordered = taken(moved, order)
+    ordered = selected_rows(moved, order)
     is_message = ordered.kind == COLLECTIVE
     drawn_end = np.maximum(ordered.end_ns, ordered.start_ns)
     main = np.flatnonzero(~is_message)
@@ -125,7 +121,7 @@ def _track(
     )
 
 
-def taken(trace: RankTrace, rows: np.ndarray) -> RankTrace:
+def selected_rows(trace: RankTrace, rows: np.ndarray) -> RankTrace:
     """Some rows of a trace, in this order."""
     columns: dict[str, Any] = {}
     for field in fields(RankTrace):

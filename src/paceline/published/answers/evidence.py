@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from paceline.analyze.learning.faults import num_left_out
+from paceline.analyze.learning.faults import num_excluded
 from paceline.analyze.stats.intervals import FEWEST_FOR_INTERVAL, coverage, median_interval
 from paceline.published.records import Contradiction
 from paceline.records.counters import CpuTimes
@@ -108,7 +108,7 @@ def span_text(interval: Interval, unit: str = "") -> str:
 
 def few_repeats(n: int, *points: PointResult) -> str:
     """Why nothing is called different or equal; `points` are those whose runs may have learned nothing."""
-    if not any(map(num_left_out, points)):
+    if not any(map(num_excluded, points)):
         return f"With {counted(n, 'repeat')} that is no test: five are needed (--repeats {FEWEST_FOR_INTERVAL})."
     missing = FEWEST_FOR_INTERVAL - n
     again = f"{'once' if missing == 1 else f'{missing} times'} more (--repeats {max(p.runs for p in points) + missing})"
@@ -117,7 +117,7 @@ def few_repeats(n: int, *points: PointResult) -> str:
 
 def left_out_text(named: Sequence[tuple[PointResult, str]]) -> str:
     """Which runs are in no test, each point by its name: `1 of 5 runs with 8 ranks`; empty where all are."""
-    counts = [(num_left_out(point), point, name) for point, name in named]
+    counts = [(num_excluded(point), point, name) for point, name in named]
     return ", ".join(f"{count} of {counted(point.runs, 'run')} {name}" for count, point, name in counts if count)
 
 
