@@ -13,9 +13,8 @@ import published_samples
 import report_samples
 from paceline.published.records import Beside, OurCell, RowBeside, TableBeside
 from paceline.published.section.column_meanings import _KEYS, _MEASURES, table_meanings
-from paceline.published.section.published_html import tables_html
 from paceline.published.section.published_rows import published_csv
-from paceline.published.section.published_section import _around, own_text, published_section
+from paceline.published.section.published_section import _around, own_texts, published_section, section_html
 from paceline.published.table_files import published_names, published_study
 from paceline.records.results import StudyResults
 from paceline.reporting.export.json_view import json_object
@@ -28,18 +27,18 @@ from paceline.reporting.wording.glossary import meanings
 @pytest.mark.parametrize(
     ("cell", "unit", "expected"),
     [
-        (OurCell(column="", value=8.087, low=8.08, high=8.14, coverage=0.94, n=5), "s", "8.09 [8.08, 8.14]"),
-        (OurCell(column="", value=0.96357, std=0.00032, n=5), "fraction", "0.9636 ± 0.0003"),
-        (OurCell(column="", value=690590, n=1), "count", "690,590"),
-        (OurCell(column="", value=103.456, low=101.0, high=104.0, n=3), "percent", "103.5 [101.0, 104.0]"),
-        (OurCell(column="", value=11, low=10.0, high=13.0, coverage=0.9, n=5), "", "11 [10, 13]"),
-        (OurCell(column="", value=11, low=8.0, coverage=0.9, n=5), "", "11 [8, –]"),
-        (OurCell(column="", value=30, n=1), "", "30"),
-        (OurCell(column="", value=100.0, low=100.0, high=100.0, n=5), "percent", "100.0"),
+        (OurCell(column="", value=8.087, low=8.08, high=8.14, coverage=0.94, n=5), "s", ("8.09", "[8.08, 8.14]")),
+        (OurCell(column="", value=0.96357, std=0.00032, n=5), "fraction", ("0.9636", "± 0.0003")),
+        (OurCell(column="", value=690590, n=1), "count", ("690,590", "")),
+        (OurCell(column="", value=103.456, low=101.0, high=104.0, n=3), "percent", ("103.5", "[101.0, 104.0]")),
+        (OurCell(column="", value=11, low=10.0, high=13.0, coverage=0.9, n=5), "", ("11", "[10, 13]")),
+        (OurCell(column="", value=11, low=8.0, coverage=0.9, n=5), "", ("11", "[8, –]")),
+        (OurCell(column="", value=30, n=1), "", ("30", "")),
+        (OurCell(column="", value=100.0, low=100.0, high=100.0, n=5), "percent", ("100.0", "")),
     ],
 )
-def test_our_figures_have_the_digits_of_their_unit(cell: OurCell, unit: str, expected: str) -> None:
-    assert own_text(cell, unit) == expected
+def test_our_figures_have_the_digits_of_their_unit(cell: OurCell, unit: str, expected: tuple[str, str]) -> None:
+    assert own_texts(cell, unit) == expected
 
 
 def test_a_table_has_both_figures_or_a_letter_for_the_reason() -> None:
@@ -55,7 +54,7 @@ def test_a_table_has_both_figures_or_a_letter_for_the_reason() -> None:
 
 
 def test_the_page_has_the_printed_figure_above_ours() -> None:
-    page = tables_html(published_samples.section_of(published_samples.usual("mnist-mpi")))
+    page = section_html(published_samples.section_of(published_samples.usual("mnist-mpi")), "tables")
     assert '<span class="printed">142.04</span><b>8.09</b> <small>[8.08, 8.14]</small>' in page
     assert '<span class="printed">20.52</span> <small>not run b</small>' in page
 
@@ -132,7 +131,7 @@ RATIO = OurCell(column="time_pct", value=110.0, low=101.0, high=112.0, coverage=
         ),
     ],
 )
-def test_brackets_are_called_what_they_are(study: str, cells: tuple[OurCell, ...], expected: str) -> None:
+def test_brackets_are_called_what_they_are(study: str, cells: tuple[OurCell, ...], expected: tuple[str, str]) -> None:
     found = TableBeside(table=published_study(study).tables[0], rows=(RowBeside(cells=cells),))
     assert _around(found) == [expected]
 
@@ -169,7 +168,7 @@ def test_no_meaning_is_left_over() -> None:
     ],
 )
 def test_a_heading_means_what_its_table_means(study: str, number: int, column: str, part: str) -> None:
-    page = tables_html(published_samples.section_of(published_samples.usual(study)))
+    page = section_html(published_samples.section_of(published_samples.usual(study)), "tables")
     fold = page.split('<details class="about">')[number + 1].split("</details>")[0]
     entry = fold.split(f"<dt>{column}</dt><dd>")[1].split("</dd>")[0]
     assert part in unescape(entry)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from paceline.analyze.stats.intervals import FEWEST_FOR_INTERVAL
-from paceline.published.answers.evidence import Evidence, Verdict, accuracy_text, few_repeats, open_still
+from paceline.published.answers.evidence import Evidence, Verdict, accuracy_text, answered, few_repeats, unanswered
 from paceline.published.matching.row_points import setting
 from paceline.records.results import PointResult
 from paceline.units import counted
@@ -29,23 +29,26 @@ def transfer_at_chance(evidence: Evidence) -> Verdict:
     high = [point for point in points if _side(point) == _HIGH]
     chance = f"where chance among {_CLASSES} classes is {100 / _CLASSES:g} %"
     if not points:
-        return open_still("No run has a test accuracy. Run the study to its end.")
+        return unanswered("No run has a test accuracy.", "Run the study to its end.")
     if not low or not high:
         best = max(points, key=_accuracy)
         mixed = next((point for point in points if _side(point) == _MIXED), None)
         some = f"; some runs with {_settings(mixed)} may be there and some not: {accuracy_text(mixed)}" if mixed else ""
         text = f"With {_settings(best)} it reaches {accuracy_text(best)}, {chance}{some}."
-        return open_still(f"{text} What makes the difference: {_BESIDE}.", accuracy_text(best))
+        return unanswered(text, f"What makes the difference: {_BESIDE}.", figure=accuracy_text(best))
     pairs = [(_changes(evidence, good, bad), good, bad) for bad in low for good in high]
     changed, good, bad = min(pairs, key=lambda pair: (len(pair[0]), -_accuracy(pair[1])))
     figure = f"{accuracy_text(bad)} in place of {accuracy_text(good)}"
     if len(changed) != 1:
-        return open_still(f"{_both(changed)} lead to chance: {figure}. One at a time would tell which.", figure)
+        return unanswered(
+            f"{_both(changed)} lead to chance: {figure}.", "One at a time would tell which.", figure=figure
+        )
+    text = f"{_both(changed)} leads to chance, all else equal: {figure}."
     fewest = min(point.test_accuracy.n for point in (good, bad) if point.test_accuracy)
     if fewest < FEWEST_FOR_INTERVAL:
-        return open_still(f"{_both(changed)} leads to chance, all else equal: {figure}. {few_repeats(fewest)}", figure)
-    text = f"{_both(changed)} leads to chance, all else equal: {figure}. {_others(evidence, good, low)}"
-    return Verdict(text=text, figure=figure, lead=text)
+        return unanswered(text, few_repeats(fewest), figure=figure)
+    others = _others(evidence, good, low)
+    return answered(text, others, figure=figure, lead=(text, others))
 
 
 def _accuracy(point: PointResult) -> float:
@@ -97,42 +100,42 @@ def fine_tune_worse(evidence: Evidence) -> Verdict:
     """What the second phase added, within each repeat."""
     gains = [(point, phase.gain) for point in evidence.points for phase in point.phases if phase.gain is not None]
     if not gains:
-        return open_still("No run has a phase of fine-tuning. paceline study fine-tuning has one.")
+        return unanswered("No run has a phase of fine-tuning.", "paceline study fine-tuning has one.")
     # As reporting/tables/phase_tables.py chooses it: the most repeats, the fewest ranks among equals.
     point, gain = max(gains, key=lambda pair: pair[1].n)
     named = f" with {point.label}" if len(gains) > 1 else ""
     figure = f"{gain.mean * 100:+.2f} points"
     if gain.low is None or gain.high is None:
-        return open_still(f"Fine-tuning changed the test by {figure}{named}. {few_repeats(gain.n, point)}", figure)
+        return unanswered(
+            f"Fine-tuning changed the test by {figure}{named}.", few_repeats(gain.n, point), figure=figure
+        )
     figure += f" [{gain.low * 100:+.2f}, {gain.high * 100:+.2f}]"
     if gain.low <= 0 <= gain.high:
         by = f"changed the test by {figure}{named}, which is no difference that {gain.n} repeats can show."
     else:
         by = f"{'made it better' if gain.mean > 0 else 'made it worse'} by {figure} over {gain.n} repeats{named}."
     rate = f"It took {counted(point.point.finetune.epochs, 'epoch')} at a rate of {point.point.finetune.lr:g}."
-    return Verdict(text=f"Fine-tuning {by} {rate}", figure=figure)
+    return answered(f"Fine-tuning {by}", rate, figure=figure)
 
 
 def too_complex(evidence: Evidence) -> Verdict:
     """A network that overfits is better in training than in the test; one that cannot learn is bad at both."""
     points = [point for point in evidence.points if point.network and point.curves and point.test_accuracy]
     if not points:
-        return open_still("No pretrained network was run. Those of this report are in studies of their own.")
+        return unanswered("No pretrained network was run.", "Those of this report are in studies of their own.")
     point = points[0]
     epochs = [[epoch for epoch in curve.epochs if epoch.phase == "train"] for curve in point.curves]
     ends = [own[-1].train_accuracy for own in epochs if own]
     if not ends:
-        return open_still("No epoch of the training was finished. Run the study to its end.")
+        return unanswered("No epoch of the training was finished.", "Run the study to its end.")
     first = point.phases[0].test_accuracy if point.phases else point.test_accuracy
     assert first is not None
     train, test = sum(ends) / len(ends), first.mean
     figure = f"{train * 100:.1f} % in training, {test * 100:.1f} % in the test"
     if len(ends) < FEWEST_FOR_INTERVAL:
-        return open_still(f"It is at {figure}. {few_repeats(len(ends))}", figure)
+        return unanswered(f"It is at {figure}.", few_repeats(len(ends)), figure=figure)
     if train - test > 0.05:
-        return Verdict(
-            text=f"It overfits: {figure}. Fewer parameters, or more images, would bring the two together.",
-            figure=figure,
-        )
+        remedy = "Fewer parameters, or more images, would bring the two together."
+        return answered(f"It overfits: {figure}.", remedy, figure=figure)
     cause = "Whether the input is to blame, paceline study transfer-cifar10 tells: it changes one thing at a time."
-    return Verdict(text=f"It does not overfit: {figure}. {cause}", figure=figure)
+    return answered(f"It does not overfit: {figure}.", cause, figure=figure)

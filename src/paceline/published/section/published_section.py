@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 
 from paceline.published.records import (
     TIME,
@@ -21,19 +23,42 @@ from paceline.published.records import (
     TableBeside,
 )
 from paceline.published.section.column_meanings import heading, table_meanings
-from paceline.published.section.published_html import HERE, answers_html, disagreements_html, tables_html
 from paceline.published.section.published_rows import published_object
 from paceline.published.section.row_notes import Notes, further_epochs, notes_of
 from paceline.records.results import StudyResults
 from paceline.reporting.added_section import AddedSection, ShownAnswer
 from paceline.reporting.cells import NONE, Cell, Form
+from paceline.reporting.html.markup import fragment
 from paceline.reporting.tables.point_tables import Table
 from paceline.reporting.wording.facts import Fact
 from paceline.reporting.wording.next_commands import Step
 from paceline.reporting.wording.phrases import listed
-from paceline.units import count_text, counted, interval_text, number_text
+from paceline.units import count_text, counted, number_text
 
-_HTML = {"beside": tables_html, "disagree": disagreements_html, "asked": answers_html}
+
+def section_html(section: AddedSection, macro: str) -> str:
+    """One part of the section as HTML, by a macro of templates/published.html.j2."""
+    return fragment("published", macro, section, package="paceline.published")
+
+
+_HTML = {
+    "beside": partial(section_html, macro="tables"),
+    "disagree": partial(section_html, macro="disagreements"),
+    "asked": partial(section_html, macro="answers"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PairedCell(Cell):
+    """A published figure, with ours as the note beside it; the parts of ours for tables that set them apart."""
+
+    _: KW_ONLY
+    own_figure: str = ""
+    """Empty if there is no figure: `own_around` has the reason."""
+    own_around: str = ""
+    """Interval, range or standard deviation."""
+    own_letters: str = ""
+    """Of the footnotes."""
 
 
 def published_section(beside: Beside, results: StudyResults) -> AddedSection:
@@ -176,40 +201,47 @@ def _cells(
     for column, cell in zip(table.columns, printed.cells, strict=True):
         own = by_column[column.name]
         if own.reason:
-            shown = f"{NONE if own.point_id else 'not run'} {marks.of(own.reason)}"
+            parts = "", f"{NONE if own.point_id else 'not run'} {marks.of(own.reason)}", ""
         else:
+            figure, around = own_texts(own, column.unit)
             more = further_epochs(column, own, results)
-            parts = (
-                own_text(own, column.unit),
-                f"+ {more}" if more else "",
-                marks.all_of(notes.cells.get(column.name, ())),
-            )
-            shown = " ".join(filter(None, parts))
+            letters = marks.all_of(notes.cells.get(column.name, ()))
+            parts = f"{figure} + {more}" if more else figure, around, letters
         is_count = column.unit == "count" and isinstance(cell.value, int)
-        cells.append(Cell(cell.value if is_count else cell.text or None, f"{HERE} {shown}", form=Form()))
+        cells.append(
+            PairedCell(
+                cell.value if is_count else cell.text or None,
+                " ".join(filter(None, ("here", *parts))),
+                form=Form(),
+                own_figure=parts[0],
+                own_around=parts[1],
+                own_letters=parts[2],
+            )
+        )
     return cells
 
 
-def own_text(cell: OurCell, unit: str) -> str:
-    """Our figure with its interval, range or standard deviation, in the digits that its unit is printed with."""
-    value = cell.value
+def own_texts(cell: OurCell, unit: str) -> tuple[str, str]:
+    """Our figure in the digits of its unit, and its interval, range or standard deviation; empty if it has none."""
+    value, digits = cell.value, 4 if unit == "percent" else 3
     if isinstance(value, str | bool) or value is None:
-        return NONE if value is None else str(value)
+        return NONE if value is None else str(value), ""
     if unit == "count":
-        return count_text(int(value))
+        return count_text(int(value)), ""
     if isinstance(value, int):
-        value_text = str(value)
+        text = str(value)
     else:
-        value_text = f"{value:.4f}" if unit == "fraction" else number_text(value, 4 if unit == "percent" else 3)
+        text = f"{value:.4f}" if unit == "fraction" else number_text(value, digits)
     if cell.std is not None:
-        return f"{value_text} ± {cell.std:.4f}" if unit == "fraction" else f"{value_text} ± {number_text(cell.std, 2)}"
+        return text, f"± {cell.std:.4f}" if unit == "fraction" else f"± {number_text(cell.std, 2)}"
     if cell.low is None or cell.low == cell.high:
-        return value_text
-    if cell.high is None:  # it has no end within what was trained
-        return f"{value_text} [{cell.low:g}, {NONE}]"
+        return text, ""
+    if cell.high is None:  # not reached within the epochs that were trained
+        return text, f"[{cell.low:g}, {NONE}]"
     if isinstance(value, int) or (value == round(value) and unit == ""):
-        return f"{value:.0f} [{cell.low:.0f}, {cell.high:.0f}]"
-    return interval_text(value, cell.low, cell.high, 4 if unit == "percent" else 3)
+        return f"{value:.0f}", f"[{cell.low:.0f}, {cell.high:.0f}]"
+    form = Form(digits=digits)
+    return form.number(value), f"[{form.number(cell.low, like=value)}, {form.number(cell.high, like=value)}]"
 
 
 def _around(found: TableBeside) -> list[str]:

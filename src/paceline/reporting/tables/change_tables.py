@@ -161,7 +161,7 @@ def _decimals(largest: float) -> int:
 
 def _sizes(change: Change) -> str:
     """How many values each side has: `5 and 5 runs`, `20 and 20 blocks`."""
-    return f"{change.time_s.a.n} and {change.time_s.b.n} {_values(change).split()[0]}"
+    return f"{change.time_s.a.n} and {change.time_s.b.n} {'runs' if change.over == 'runs' else 'blocks'}"
 
 
 def _block_notes(changes: Sequence[Change], letter: str) -> tuple[str, ...]:

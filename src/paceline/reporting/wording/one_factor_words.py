@@ -14,6 +14,7 @@ from paceline.units import counted, number_text
 
 FIGURES = {entry.key: entry.short for entry in POINT_METRICS if entry.record == "effect" and entry.parts}
 """Fields of an effect -> what they are called."""
+_SHORT_NAMES = {"loss_pct": "loss", "accuracy_pct": "accuracy", "time_pct": "time"}
 _DIGITS = 4
 
 
@@ -94,7 +95,7 @@ def called(effect: Effect) -> str:
         return "baseline"
     if not _tested(effect):
         return "not tested"
-    return ", ".join(FIGURES[name].split(" ")[1] for name in _real(effect)) or "none shown"
+    return ", ".join(_SHORT_NAMES[name] for name in _real(effect)) or "none shown"
 
 
 def _real(effect: Effect) -> list[str]:
