@@ -4,7 +4,6 @@ words    verdict, remarks, findings          tables   figures and ledgers as str
 steps    what to run next, how to repeat     facts    machine, settings, protocol, definitions
 series, scaling   numbers to draw            comparison_tables   series side by side
 inside   what a run's traces show           tree     factors of the efficiency
-one_factor_tables   in % of a baseline, and what was not run
 resource_tables   messages, memory, real, user and sys, energy
 learning_tables, learning_words   what the curves show, and accuracies over repeats
 added_section   what another package adds: published tables and open questions
@@ -28,8 +27,6 @@ from paceline.reporting.html.tree import Tree, efficiency_tree
 from paceline.reporting.tables import (
     comparison_tables,
     learning_tables,
-    one_factor_tables,
-    phase_tables,
     point_tables,
     resource_tables,
 )
@@ -161,13 +158,13 @@ def report_model(
         figures=point_tables.figures_table(results),
         side_by_side=comparison_tables.side_by_side(results),
         extras=comparison_tables.extras_table(results),
-        effects=one_factor_tables.effects_table(results),
+        effects=comparison_tables.effects_table(results),
         effects_drawn=results.effects,
-        not_run=one_factor_tables.not_run_table(results),
+        not_run=comparison_tables.not_run_table(results),
         learning=learning_tables.learning_table(results),
         accuracies_drawn=drawn_series.accuracies(results),
         accuracies=learning_tables.accuracy_table(results),
-        phases=phase_tables.phase_table(results),
+        phases=learning_tables.phase_table(results),
         ledger=point_tables.ledger_table(results, results.points),
         brief_ledger=point_tables.ledger_table(results, drawn),
         resources=resource_tables.resource_table(results, cpu_times or {}),
@@ -192,7 +189,6 @@ def report_model(
             *facts.definitions(results),
             *comparison_tables.definitions(results),
             *learning_tables.definitions(results),
-            *one_factor_tables.definitions(results),
             *laws.definitions,
         ),
         repeat=next_commands.repeat_steps(results),

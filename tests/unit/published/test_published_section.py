@@ -21,7 +21,7 @@ from paceline.reporting.export.json_view import json_object
 from paceline.reporting.html import report_page
 from paceline.reporting.model import report_model
 from paceline.reporting.text import report_text
-from paceline.reporting.wording.glossary import meanings
+from paceline.reporting.wording.facts import meanings
 
 
 @pytest.mark.parametrize(

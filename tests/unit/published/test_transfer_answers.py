@@ -9,7 +9,7 @@ from paceline.published.beside import beside
 from paceline.published.records import Answer
 from paceline.published.table_files import published_study
 from paceline.records.study import Point
-from paceline.reporting.wording.phase_words import gain_sentences
+from paceline.reporting.wording.learning_words import gain_sentences
 from published_samples import answer
 
 

@@ -101,7 +101,7 @@ def fine_tune_worse(evidence: Evidence) -> Verdict:
     gains = [(point, phase.gain) for point in evidence.points for phase in point.phases if phase.gain is not None]
     if not gains:
         return unanswered("No run has a phase of fine-tuning.", "paceline study fine-tuning has one.")
-    # As reporting/tables/phase_tables.py chooses it: the most repeats, the fewest ranks among equals.
+    # The most repeats, the fewest ranks among equals: as `gain_sentences` of the report chooses it.
     point, gain = max(gains, key=lambda pair: pair[1].n)
     named = f" with {point.label}" if len(gains) > 1 else ""
     figure = f"{gain.mean * 100:+.2f} points"

@@ -44,7 +44,7 @@ def _environment(package: str) -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     from paceline.reporting.figures import legend
-    from paceline.reporting.wording.glossary import meanings
+    from paceline.reporting.wording.facts import meanings
 
     def source(name: str) -> str | None:
         for home in dict.fromkeys((package, HOME)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from paceline.records.changes import Change, Changes, Compared, Versus
+from paceline.records.changes import Change, Changes, Compared, Comparison, Versus
 from paceline.reporting.tables.change_tables import (
     accuracy_table,
     differences_table,
@@ -16,6 +16,7 @@ from paceline.reporting.tables.change_tables import (
     times_table,
 )
 from paceline.reporting.tables.point_tables import Table
+from paceline.reporting.tables.side_tables import all_differences_table, letters, sides_table
 from paceline.reporting.text.report_text import table_text
 from paceline.reporting.wording.phrases import around
 from paceline.units import counted, interval_text, number_text
@@ -41,6 +42,20 @@ def render(found: Changes, *, width: int = 100, color: bool = False) -> str:
             blocks.append(wrapped([change.gap], width))
     blocks += table_blocks([accuracy_table(found.changes)], width, color)
     blocks.append(wrapped((*only_in(found), *found.notes), width))
+    return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def render_sides(found: Comparison, *, width: int = 100, color: bool = False) -> str:
+    """The comparison of more than two sides as text of at most `width` columns."""
+    blocks = ["\n".join(side_text(letter, side) for letter, side in zip(letters(found), found.sides, strict=True))]
+    blocks += table_blocks([all_differences_table(found), sides_table(found)], width, color)
+    for changes in found.against:
+        told = [text for change in changes.changes for text in (sentence(change, changes.letter), *change.notes)]
+        blocks.append(wrapped([f"{changes.letter} against A", *told, *only_in(changes), *changes.notes], width))
+        for change in shown_changes(changes.changes):
+            blocks += table_blocks([parts_table(change, changes.letter)], width, color)
+            if change.gap:
+                blocks.append(wrapped([change.gap], width))
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 

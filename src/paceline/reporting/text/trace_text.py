@@ -15,8 +15,8 @@ from paceline.records.counters import CpuTimes
 from paceline.records.suspects import SlowCause
 from paceline.records.trace_summary import RunTrace, TraceSummary
 from paceline.reporting.tables import trace_tables as tables
-from paceline.reporting.tables.cpu_tables import cpu_table, energy_table
 from paceline.reporting.tables.point_tables import Table
+from paceline.reporting.tables.resource_tables import cpu_table, energy_table
 from paceline.reporting.text.report_text import table_text
 from paceline.reporting.wording.characters import printable
 from paceline.reporting.wording.phrases import listed

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from paceline import catalog
-from paceline.metrics import metric
+from paceline.metrics import metric, metrics_by_heading
 from paceline.records.allocation import Link, ProcessFacts
 from paceline.records.rank_trace import LEDGER_KINDS
 from paceline.records.results import Interval, StudyResults
@@ -224,3 +224,25 @@ def _value_text(value: object) -> str:
     if isinstance(value, (tuple, list)):
         return ", ".join(_value_text(item) for item in value)
     return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A term, what it means, and its formula where it has one."""
+
+    term: str
+    text: str
+    formula: str = ""
+
+
+def meanings(headings: Iterable[str], definitions: Iterable[Fact] = ()) -> tuple[Meaning, ...]:
+    """What is known of these headings, in their order and each once; names of factors and points mean themselves."""
+    own, known = {fact.label: fact.text for fact in definitions}, metrics_by_heading()
+    found: dict[str, Meaning] = {}
+    for heading in headings:
+        entry = known.get(heading)
+        term = entry.name if entry and heading not in own else heading
+        text = own.get(term) or (entry.definition if entry else "")
+        if text:
+            found.setdefault(term, Meaning(term, text, entry.formula if entry else ""))
+    return tuple(found.values())

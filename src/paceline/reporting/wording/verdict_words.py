@@ -14,9 +14,14 @@ from paceline.records.finding import Finding
 from paceline.records.results import PointResult, StudyResults
 from paceline.reporting.wording.choice import baseline, by_id, chosen, is_script, is_several, is_weak, main_comparison
 from paceline.reporting.wording.finding_words import finding_words
-from paceline.reporting.wording.learning_words import accuracy_checks_sentence, accuracy_verdict, target_sentences
+from paceline.reporting.wording.learning_words import (
+    accuracy_checks_sentence,
+    accuracy_verdict,
+    features_sentences,
+    gain_sentences,
+    target_sentences,
+)
 from paceline.reporting.wording.one_factor_words import effects_sentences, effects_verdict
-from paceline.reporting.wording.phase_words import features_sentences, gain_sentences
 from paceline.reporting.wording.phrases import about, around, rate_text, spread_text, times_text
 from paceline.reporting.wording.side_by_side import (
     accuracy_sentence,

@@ -22,7 +22,7 @@ from paceline.reporting.paper import tex
 from paceline.reporting.paper.content import Paper, paper
 from paceline.reporting.paper.csv_tables import table_csv
 from paceline.reporting.paper.markdown import markdown, table_text
-from paceline.reporting.paper.tex_text import escaped
+from paceline.reporting.paper.tex import escaped
 from paceline.reporting.tables.point_tables import FAIRNESS_MARKS, Table
 
 MARKUP = (
