@@ -127,7 +127,7 @@ class PublishedStudy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OurCell:
+class MeasuredCell:
     """What was measured here in place of a published cell, or why nothing was."""
 
     column: str
@@ -147,20 +147,20 @@ class OurCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowBeside:
+class ComparedRow:
     """Our cells for one published row."""
 
-    cells: tuple[OurCell, ...]
+    cells: tuple[MeasuredCell, ...]
     notes: tuple[str, ...] = ()
     """What stands in for what, and what a figure is not fit for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableBeside:
+class ComparedTable:
     """Our cells for one published table, row by row."""
 
     table: PublishedTable
-    rows: tuple[RowBeside, ...]
+    rows: tuple[ComparedRow, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,11 +201,11 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class PublishedComparison:
     """A published study and ours, cell by cell."""
 
     published: PublishedStudy
-    tables: tuple[TableBeside, ...]
+    tables: tuple[ComparedTable, ...]
     contradictions: tuple[Contradiction, ...]
     answers: tuple[Answer, ...]
     overridden: dict[str, tuple[str, ...]] = field(default_factory=dict)

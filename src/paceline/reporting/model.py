@@ -22,7 +22,7 @@ from paceline.reporting.added_section import AddedSection
 from paceline.reporting.figures import drawn_series, scaling
 from paceline.reporting.figures.drawn_series import Accuracies, LearningCurve, Ledger
 from paceline.reporting.figures.scaling import Ranking, Scaling
-from paceline.reporting.html.inside import Inside, insides
+from paceline.reporting.html.inside import RunView, run_views
 from paceline.reporting.html.tree import Tree, efficiency_tree
 from paceline.reporting.tables import (
     comparison_tables,
@@ -38,7 +38,7 @@ from paceline.reporting.wording.characters import printable
 from paceline.reporting.wording.choice import drawn_points, same_epochs
 from paceline.reporting.wording.facts import Fact
 from paceline.reporting.wording.next_commands import Step
-from paceline.reporting.wording.one_factor_words import changed_alone
+from paceline.reporting.wording.one_factor_words import single_change_labels
 from paceline.reporting.wording.phrases import shared_epoch_note
 from paceline.reporting.wording.verdict_words import ShownFinding
 
@@ -100,7 +100,7 @@ class ReportModel:
     resources: Table
     """Messages, memory, CPU time and energy of the median runs; without rows where none was measured."""
     tree: Tree
-    inside: tuple[Inside, ...]
+    inside: tuple[RunView, ...]
     """Median runs that can be looked into, the widest first."""
     rank_ledgers: tuple[RankLedger, ...]
     published: AddedSection
@@ -141,7 +141,7 @@ def report_model(
     published study.
     """
     added = published or AddedSection()
-    drawn, laws, names = drawn_points(results), shown_laws(results), changed_alone(results)
+    drawn, laws, names = drawn_points(results), shown_laws(results), single_change_labels(results)
     verdict = verdict_words.verdict(results, added.opening)
     strong_epoch = shared_epoch_note(results)
     model = ReportModel(
@@ -169,7 +169,7 @@ def report_model(
         brief_ledger=point_tables.ledger_table(results, drawn),
         resources=resource_tables.resource_table(results, cpu_times or {}),
         tree=efficiency_tree(results, lost_to or {}),
-        inside=insides(results, pictures or {}, cpu_times or {}),
+        inside=run_views(results, pictures or {}, cpu_times or {}),
         rank_ledgers=_rank_ledgers(results),
         published=added,
         laws=laws,

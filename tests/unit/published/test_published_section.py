@@ -11,7 +11,7 @@ import pytest
 
 import published_samples
 import report_samples
-from paceline.published.records import Beside, OurCell, RowBeside, TableBeside
+from paceline.published.records import ComparedRow, ComparedTable, MeasuredCell, PublishedComparison
 from paceline.published.section.column_meanings import _KEYS, _MEASURES, table_meanings
 from paceline.published.section.published_rows import published_csv
 from paceline.published.section.published_section import _around, own_texts, published_section, section_html
@@ -27,17 +27,17 @@ from paceline.reporting.wording.facts import meanings
 @pytest.mark.parametrize(
     ("cell", "unit", "expected"),
     [
-        (OurCell(column="", value=8.087, low=8.08, high=8.14, coverage=0.94, n=5), "s", ("8.09", "[8.08, 8.14]")),
-        (OurCell(column="", value=0.96357, std=0.00032, n=5), "fraction", ("0.9636", "± 0.0003")),
-        (OurCell(column="", value=690590, n=1), "count", ("690,590", "")),
-        (OurCell(column="", value=103.456, low=101.0, high=104.0, n=3), "percent", ("103.5", "[101.0, 104.0]")),
-        (OurCell(column="", value=11, low=10.0, high=13.0, coverage=0.9, n=5), "", ("11", "[10, 13]")),
-        (OurCell(column="", value=11, low=8.0, coverage=0.9, n=5), "", ("11", "[8, –]")),
-        (OurCell(column="", value=30, n=1), "", ("30", "")),
-        (OurCell(column="", value=100.0, low=100.0, high=100.0, n=5), "percent", ("100.0", "")),
+        (MeasuredCell(column="", value=8.087, low=8.08, high=8.14, coverage=0.94, n=5), "s", ("8.09", "[8.08, 8.14]")),
+        (MeasuredCell(column="", value=0.96357, std=0.00032, n=5), "fraction", ("0.9636", "± 0.0003")),
+        (MeasuredCell(column="", value=690590, n=1), "count", ("690,590", "")),
+        (MeasuredCell(column="", value=103.456, low=101.0, high=104.0, n=3), "percent", ("103.5", "[101.0, 104.0]")),
+        (MeasuredCell(column="", value=11, low=10.0, high=13.0, coverage=0.9, n=5), "", ("11", "[10, 13]")),
+        (MeasuredCell(column="", value=11, low=8.0, coverage=0.9, n=5), "", ("11", "[8, –]")),
+        (MeasuredCell(column="", value=30, n=1), "", ("30", "")),
+        (MeasuredCell(column="", value=100.0, low=100.0, high=100.0, n=5), "percent", ("100.0", "")),
     ],
 )
-def test_our_figures_have_the_digits_of_their_unit(cell: OurCell, unit: str, expected: tuple[str, str]) -> None:
+def test_our_figures_have_the_digits_of_their_unit(cell: MeasuredCell, unit: str, expected: tuple[str, str]) -> None:
     assert own_texts(cell, unit) == expected
 
 
@@ -100,10 +100,10 @@ def test_data_that_stand_in_for_others_are_named_at_the_accuracies() -> None:
     assert not any("stands in" in note for note in other.footnotes)
 
 
-JOB = OurCell(column="job_s", value=8.0, low=7.9, high=8.1, coverage=0.94, n=5)
-STABLE = OurCell(column="epochs_to_stable_by_eye", value=11, low=10.0, coverage=0.9, n=5)
+JOB = MeasuredCell(column="job_s", value=8.0, low=7.9, high=8.1, coverage=0.94, n=5)
+STABLE = MeasuredCell(column="epochs_to_stable_by_eye", value=11, low=10.0, coverage=0.9, n=5)
 STABLE_WORDS = "is an interval for the first stable epoch that holds nine times in ten."
-RATIO = OurCell(column="time_pct", value=110.0, low=101.0, high=112.0, coverage=0.94, n=5)
+RATIO = MeasuredCell(column="time_pct", value=110.0, low=101.0, high=112.0, coverage=0.94, n=5)
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,10 @@ RATIO = OurCell(column="time_pct", value=110.0, low=101.0, high=112.0, coverage=
         ),
     ],
 )
-def test_brackets_are_called_what_they_are(study: str, cells: tuple[OurCell, ...], expected: tuple[str, str]) -> None:
-    found = TableBeside(table=published_study(study).tables[0], rows=(RowBeside(cells=cells),))
+def test_brackets_are_called_what_they_are(
+    study: str, cells: tuple[MeasuredCell, ...], expected: tuple[str, str]
+) -> None:
+    found = ComparedTable(table=published_study(study).tables[0], rows=(ComparedRow(cells=cells),))
     assert _around(found) == [expected]
 
 
@@ -212,7 +214,7 @@ def test_what_was_overridden_is_said_too() -> None:
     assert told.endswith('the study has in brackets: data.dataset "images:own" ("mnist"), train.steps 9 (open).')
 
 
-def _differs(found: Beside, results: StudyResults) -> str:
+def _differs(found: PublishedComparison, results: StudyResults) -> str:
     return {fact.label: fact.text for fact in published_section(found, results).about}["What differs"]
 
 

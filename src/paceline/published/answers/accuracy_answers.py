@@ -14,8 +14,8 @@ from paceline.published.answers.evidence import (
     Verdict,
     accuracy_text,
     answered,
+    excluded_runs_text,
     few_repeats,
-    left_out_text,
     unanswered,
 )
 from paceline.records.learning import AccuracyCheck
@@ -112,7 +112,7 @@ def averaging(evidence: Evidence) -> Verdict:
     widest = max(checks, key=lambda check: abs(check.difference))
     reached = ", ".join(f"{accuracy_text(point)} on {point.point.ranks}" for point in points)
     figure = _difference(widest)
-    left = left_out_text([(point, f"on {point.point.ranks}") for point in points])
+    left = excluded_runs_text([(point, f"on {point.point.ranks}") for point in points])
     most = f"{reached} ranks, at most {figure} apart{_without(left)}"
     if widest.p_different is None:
         return unanswered(f"{most}.", few_repeats(widest.n, *points), figure=figure)
@@ -142,7 +142,7 @@ def _causes(evidence: Evidence) -> Verdict:
         return unanswered("No point differs from the baseline in one thing alone.", "Run it to its end.")
     first = {effect.factor: effect.value for effect in effects if effect.is_baseline}
     named = [(baseline, "at the baseline"), *((points[e.point_id], f"with {_setting(e)}") for e, _ in tested)]
-    left = left_out_text(named)
+    left = excluded_runs_text(named)
     figure = "; ".join(f"{_setting(e)} in place of {first[e.factor]} {_difference(c)}" for e, c in tested)
     at_batch = f"at the same batch of {batch:,}"
     if all(check.p_different is None for _, check in tested):
@@ -183,7 +183,7 @@ def _compared(evidence: Evidence, low: PointResult, high: PointResult, name: str
     reached = f"{accuracy_text(high)} {name}, {accuracy_text(low)} {other}"
     if check is None or check.against != low.point_id:
         return unanswered(f"{reached}.", "No repeat has both, so they were not tested against each other.")
-    figure, left = _difference(check), left_out_text([(high, name), (low, other)])
+    figure, left = _difference(check), excluded_runs_text([(high, name), (low, other)])
     said = f"{reached}, {figure}{_without(left)}"
     if check.p_different is None:
         few = few_repeats(check.n, low, high)

@@ -85,7 +85,7 @@ def enough_repeats(looks: int) -> int:
     return n
 
 
-def apart(own: Interval, other: Interval) -> str:
+def direction_against(own: Interval, other: Interval) -> str:
     """more or less than the other, or empty where the two intervals overlap."""
     if own.low > other.high:
         return "more"
@@ -110,7 +110,7 @@ def few_repeats(n: int, *points: PointResult) -> str:
     return f"With {counted(n, 'repeat')} that learned there is no test: repeat it {again}."
 
 
-def left_out_text(named: Sequence[tuple[PointResult, str]]) -> str:
+def excluded_runs_text(named: Sequence[tuple[PointResult, str]]) -> str:
     """Which runs are in no test, each point by its name: `1 of 5 runs with 8 ranks`; empty where all are."""
     counts = [(num_left_out(point), point, name) for point, name in named]
     return ", ".join(f"{count} of {counted(point.runs, 'run')} {name}" for count, point, name in counts if count)

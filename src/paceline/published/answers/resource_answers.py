@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from paceline.published.answers.evidence import Evidence, Verdict, answered, unanswered
-from paceline.published.matching.row_points import setting
+from paceline.published.matching.row_points import setting_value
 from paceline.records.counters import CpuTimes
 from paceline.records.results import PointResult
 from paceline.units import bytes_text, counted, duration_text, percent_text
@@ -101,9 +101,11 @@ def _ends(evidence: Evidence, path: str) -> tuple[PointResult, PointResult] | No
     paths = [other for other in (*evidence.results.study.vary, _RANKS) if other != path]
     alike: dict[tuple[object, ...], list[PointResult]] = {}
     for point in evidence.points:
-        alike.setdefault(tuple(setting(point.point, other) for other in paths), []).append(point)
-    own = max(alike.values(), key=lambda points: len({setting(point.point, path) for point in points}), default=[])
-    values = {value: point for point in reversed(own) if (value := setting(point.point, path)) is not None}
+        alike.setdefault(tuple(setting_value(point.point, other) for other in paths), []).append(point)
+    own = max(
+        alike.values(), key=lambda points: len({setting_value(point.point, path) for point in points}), default=[]
+    )
+    values = {value: point for point in reversed(own) if (value := setting_value(point.point, path)) is not None}
     if len(values) < 2:
         return None
     if all(isinstance(value, int | float) for value in values):
@@ -112,7 +114,7 @@ def _ends(evidence: Evidence, path: str) -> tuple[PointResult, PointResult] | No
 
 
 def _change(path: str, first: PointResult, last: PointResult) -> str:
-    shown = [setting(point.point, path) for point in (first, last)]
+    shown = [setting_value(point.point, path) for point in (first, last)]
     low, high = (f"{value:,}" if isinstance(value, int) else str(value) for value in shown)
     return f"{_name(path)} {low} to {high}"
 

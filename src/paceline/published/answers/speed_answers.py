@@ -8,8 +8,8 @@ from paceline.published.answers.evidence import (
     Evidence,
     Verdict,
     answered,
-    apart,
     direction,
+    direction_against,
     direction_among,
     enough_repeats,
     few_repeats,
@@ -35,7 +35,7 @@ def two_slower(evidence: Evidence) -> Verdict:
     if two.total_s.coverage is None or one.total_s.coverage is None:
         return unanswered(f"{figure}{pace}.", few_repeats(min(one.total_s.n, two.total_s.n)), figure=figure)
     word = {"more": "Two are slower", "less": "Two are faster", "": "The two cannot be told apart"}[
-        apart(two.total_s, one.total_s)
+        direction_against(two.total_s, one.total_s)
     ]
     divided = evidence.results.study.train.epochs_rule == "divide-by-ranks"
     caveat = scaling_caveat(one, two)
@@ -144,7 +144,7 @@ def partial_reads(evidence: Evidence) -> Verdict:
     if whole.load_s.coverage is None:
         return unanswered(f"Reading parts took {figure}.", few_repeats(whole.load_s.n), figure=figure)
     called = {"more": "Reading parts costs time", "less": "Reading parts saves time", "": "They cannot be told apart"}
-    difference = apart(parts.load_s, whole.load_s)
+    difference = direction_against(parts.load_s, whole.load_s)
     total = percent_text(whole.load_s.median / whole.total_s.median) if whole.total_s else "–"
     lead = f"Reading parts takes {figure} for reading all of it{'' if difference else ', which cannot be told apart'}."
     share = f"Reading all of it is {total} of a run."
@@ -166,7 +166,7 @@ def gpu(evidence: Evidence) -> Verdict:
         return unanswered("No run has a total time on both kinds.", "Run the study to its end.")
     gpu_s = cuda[0]
     # Ranks that cannot be told apart from the GPU are as soon over.
-    enough = [timed for timed in cpus if apart(timed[0], gpu_s) != "more"]
+    enough = [timed for timed in cpus if direction_against(timed[0], gpu_s) != "more"]
     soonest = min(cpus, key=lambda timed: timed[0].median)
     total_s, point = min(enough, key=lambda timed: timed[1].point.ranks) if enough else soonest
     ranks = counted(point.point.ranks, "CPU rank")

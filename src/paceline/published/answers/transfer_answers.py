@@ -6,7 +6,7 @@ import math
 
 from paceline.analyze.stats.intervals import FEWEST_FOR_INTERVAL
 from paceline.published.answers.evidence import Evidence, Verdict, accuracy_text, answered, few_repeats, unanswered
-from paceline.published.matching.row_points import setting
+from paceline.published.matching.row_points import setting_value
 from paceline.records.results import PointResult
 from paceline.units import counted
 
@@ -77,7 +77,9 @@ def _settings(point: PointResult) -> str:
 
 def _changes(evidence: Evidence, good: PointResult, bad: PointResult) -> list[tuple[str, str, str]]:
     """What differs between two points: name of the setting, its value at the bad one and at the good one."""
-    values = [(path, setting(bad.point, path), setting(good.point, path)) for path in evidence.results.study.vary]
+    values = [
+        (path, setting_value(bad.point, path), setting_value(good.point, path)) for path in evidence.results.study.vary
+    ]
     return [(path.rpartition(".")[2].replace("_", " "), str(b), str(g)) for path, b, g in values if b != g]
 
 

@@ -7,13 +7,13 @@ import io
 from dataclasses import asdict
 from typing import Any
 
-from paceline.published.records import Beside, PublishedTable
+from paceline.published.records import PublishedComparison, PublishedTable
 
 _OURS = ("value", "low", "high", "std", "n", "point_id", "reason")
 _COLUMNS: tuple[str, ...] = ("table", "row", "column", "unit", "published", *_OURS)
 
 
-def published_csv(beside: Beside) -> bytes:
+def published_csv(beside: PublishedComparison) -> bytes:
     """Every printed cell: what was published, and what is here or why nothing is."""
     out = io.StringIO()
     writer = csv.DictWriter(out, _COLUMNS, lineterminator="\n")
@@ -22,7 +22,7 @@ def published_csv(beside: Beside) -> bytes:
     return out.getvalue().encode()
 
 
-def published_object(beside: Beside) -> dict[str, Any]:
+def published_object(beside: PublishedComparison) -> dict[str, Any]:
     """All cells for `--json`, with published cells that contradict each other, and the open questions."""
     return {
         "name": beside.published.name,
@@ -42,7 +42,7 @@ def published_object(beside: Beside) -> dict[str, Any]:
     }
 
 
-def _cells(beside: Beside) -> list[dict[str, Any]]:
+def _cells(beside: PublishedComparison) -> list[dict[str, Any]]:
     lines = []
     for found in beside.tables:
         for index, (printed, ours) in enumerate(zip(found.table.rows, found.rows, strict=True)):

@@ -13,14 +13,14 @@ from functools import partial
 from paceline.published.records import (
     TIME,
     Answer,
-    Beside,
-    OurCell,
+    ComparedRow,
+    ComparedTable,
+    MeasuredCell,
     PublishedColumn,
+    PublishedComparison,
     PublishedRow,
     PublishedStudy,
     PublishedTable,
-    RowBeside,
-    TableBeside,
 )
 from paceline.published.section.column_meanings import heading, table_meanings
 from paceline.published.section.published_rows import published_object
@@ -61,7 +61,7 @@ class PairedCell(Cell):
     """Of the footnotes."""
 
 
-def published_section(beside: Beside, results: StudyResults) -> AddedSection:
+def published_section(beside: PublishedComparison, results: StudyResults) -> AddedSection:
     """The section of a report that compares its study with a published one."""
     return AddedSection(
         about=_about(beside, results),
@@ -77,7 +77,7 @@ def published_section(beside: Beside, results: StudyResults) -> AddedSection:
     )
 
 
-def _opening(beside: Beside, study: str) -> tuple[str | None, ...]:
+def _opening(beside: PublishedComparison, study: str) -> tuple[str | None, ...]:
     """What answers the study's own question, None in place of what its times say; empty where nothing measured does."""
     leads = {answer.question.name: answer.lead for answer in beside.answers}
     named = beside.published.leads.get(study, ())
@@ -99,7 +99,7 @@ def _next_part(published: PublishedStudy, study: str) -> Step | None:
     return Step(text=parts[names[after]], command=f"paceline study {names[after]}") if after < len(names) else None
 
 
-def _about(beside: Beside, results: StudyResults) -> tuple[Fact, ...]:
+def _about(beside: PublishedComparison, results: StudyResults) -> tuple[Fact, ...]:
     published, machine = beside.published, results.machine
     here = ""
     if machine is not None:
@@ -122,7 +122,7 @@ def _not_given(published: PublishedStudy, study: str) -> Fact:
     return Fact(label, f"{'; '.join(chosen or published.not_given)}.")
 
 
-def _differs(beside: Beside, results: StudyResults) -> str:
+def _differs(beside: PublishedComparison, results: StudyResults) -> str:
     """Hardware, settings of the study, size and what was overridden, a sentence each."""
     standing = beside.published.differs.get(results.study.name, ())
     smaller = [f"{path} {_setting(results, path)} ({was or 'all'})" for path, was in results.study.full.items()]
@@ -152,7 +152,7 @@ def _listed(values: Sequence[object]) -> str:
     return ", ".join(str(value) for value in values)
 
 
-def _table(found: TableBeside, beside: Beside, results: StudyResults) -> Table:
+def _table(found: ComparedTable, beside: PublishedComparison, results: StudyResults) -> Table:
     """One row per printed row; reasons and notes below, each once."""
     table, marks = found.table, _Marks()
     rows = []
@@ -194,7 +194,7 @@ class _Marks:
 
 
 def _cells(
-    table: PublishedTable, printed: PublishedRow, ours: RowBeside, notes: Notes, results: StudyResults, marks: _Marks
+    table: PublishedTable, printed: PublishedRow, ours: ComparedRow, notes: Notes, results: StudyResults, marks: _Marks
 ) -> list[Cell]:
     by_column = {cell.column: cell for cell in ours.cells}
     cells = []
@@ -221,7 +221,7 @@ def _cells(
     return cells
 
 
-def own_texts(cell: OurCell, unit: str) -> tuple[str, str]:
+def own_texts(cell: MeasuredCell, unit: str) -> tuple[str, str]:
     """Our figure in the digits of its unit, and its interval, range or standard deviation; empty if it has none."""
     value, digits = cell.value, 4 if unit == "percent" else 3
     if isinstance(value, str | bool) or value is None:
@@ -244,7 +244,7 @@ def own_texts(cell: OurCell, unit: str) -> tuple[str, str]:
     return form.number(value), f"[{form.number(cell.low, like=value)}, {form.number(cell.high, like=value)}]"
 
 
-def _around(found: TableBeside) -> list[str]:
+def _around(found: ComparedTable) -> list[str]:
     """What brackets and ± mean, where there are any; of which columns, where not all brackets mean the same."""
     cells = [cell for row in found.rows for cell in row.cells if cell.value is not None]
     meant: dict[str, list[str]] = {}
@@ -258,7 +258,7 @@ def _around(found: TableBeside) -> list[str]:
     return [" ".join(notes)] if notes else []
 
 
-def _bracket(column: PublishedColumn, spans: Sequence[OurCell]) -> str:
+def _bracket(column: PublishedColumn, spans: Sequence[MeasuredCell]) -> str:
     """What the brackets of a column are."""
     if column.measure == "epochs_to_stable":
         return "an interval for the first stable epoch that holds nine times in ten"

@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from paceline.published.records import Beside, OurCell, PublishedColumn, PublishedRow, PublishedTable, RowBeside
+from paceline.published.records import (
+    ComparedRow,
+    MeasuredCell,
+    PublishedColumn,
+    PublishedComparison,
+    PublishedRow,
+    PublishedTable,
+)
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.study import factor_value
 from paceline.units import counted
@@ -28,7 +35,7 @@ class Notes:
 
 
 def notes_of(
-    table: PublishedTable, printed: PublishedRow, ours: RowBeside, beside: Beside, results: StudyResults
+    table: PublishedTable, printed: PublishedRow, ours: ComparedRow, beside: PublishedComparison, results: StudyResults
 ) -> Notes:
     """All that is to be said of a row; what all of its figures have in common is said once, of the row."""
     points = {point.point_id: point for point in results.points}
@@ -47,7 +54,7 @@ def notes_of(
     return Notes(row=row, cells=cells)
 
 
-def further_epochs(column: PublishedColumn, cell: OurCell, results: StudyResults) -> int:
+def further_epochs(column: PublishedColumn, cell: MeasuredCell, results: StudyResults) -> int:
     """Epochs of fine-tuning behind a number of epochs; 0 for every other figure."""
     if column.measure != _EPOCHS:
         return 0
@@ -66,7 +73,7 @@ def _of_cell(column: PublishedColumn, point: PointResult, stand_ins: Mapping[str
 
 
 def _stand_ins(
-    printed: PublishedRow, points: Sequence[PointResult], beside: Beside, results: StudyResults
+    printed: PublishedRow, points: Sequence[PointResult], beside: PublishedComparison, results: StudyResults
 ) -> list[str]:
     """What was run in place of what the study has at its full size, or as it was shipped."""
     notes: dict[str, None] = {}

@@ -19,7 +19,7 @@ from paceline.reporting.figures.canvas import (
 )
 from paceline.reporting.figures.drawn_series import Accuracies, LearningCurve
 from paceline.reporting.figures.legend import Key
-from paceline.reporting.wording.learning_words import LEFT_OUT
+from paceline.reporting.wording.learning_words import EXCLUDED_RUNS_NOTE
 
 _MOST_CURVE_VALUES = 20_000
 """Values of single runs in a plot: with more, epochs are skipped, or the page would outgrow what is quickly opened."""
@@ -152,7 +152,7 @@ def accuracy_figure(name: str, found: Accuracies) -> Figure | None:
     return Figure(
         name=name,
         title="Test accuracy",
-        caption=f"{caption} {LEFT_OUT}" if found.fewer else caption,
+        caption=f"{caption} {EXCLUDED_RUNS_NOTE}" if found.fewer else caption,
         keys=(),
         data=[_marks(found)],
         layout=_layout(found),

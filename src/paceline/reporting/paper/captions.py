@@ -12,7 +12,7 @@ from paceline.records.results import PointResult, StudyResults
 from paceline.reporting.figures.scaling import Scaling
 from paceline.reporting.model import ReportModel
 from paceline.reporting.paper.style import MOST_LINES, MOST_NAMED
-from paceline.reporting.wording.choice import is_script, is_several, is_weak
+from paceline.reporting.wording.choice import has_several_series, is_script, is_weak
 from paceline.reporting.wording.facts import communication_text, versions_text
 from paceline.reporting.wording.phrases import factor_heading, listed, parameters_text
 from paceline.reporting.wording.verdict_words import finished_runs
@@ -153,4 +153,4 @@ def _unfair(results: StudyResults) -> str:
 
 
 def _name(results: StudyResults, point: PointResult) -> str:
-    return point.label if is_several(results) else counted(point.point.ranks, "rank")
+    return point.label if has_several_series(results) else counted(point.point.ranks, "rank")

@@ -86,7 +86,7 @@ def efficiencies_table(change: Change, letter: str = "B") -> Table:
             fraction_cell(found.a.median),
             fraction_cell(found.b.median),
             difference_cell(found.change, 1),
-            Cell(told(found)),
+            Cell(test_outcome(found)),
         )
         for name, found in change.efficiencies.items()
         if min(found.a.low, found.b.low) < 1  # where nothing is lost there is nothing to compare
@@ -122,7 +122,7 @@ def accuracy_table(changes: Sequence[Change], letter: str = "B") -> Table:
             accuracy_cell(found.b),
             difference_cell(found.change, 2),
             p_cell(found),
-            Cell(told(found)),
+            Cell(test_outcome(found)),
         )
         for change in changes
         if (found := change.accuracy) is not None
@@ -145,7 +145,7 @@ def _message_row(row: MessageChange) -> tuple[Cell, ...]:
         number_cell(speed and speed.a.median / 1e6),
         number_cell(speed and speed.b.median / 1e6),
         interval_cell(speed and speed.change),
-        Cell(speed and told(speed)),
+        Cell(speed and test_outcome(speed)),
     )
 
 
@@ -202,10 +202,10 @@ def verdict(change: Change) -> str:
     """slower, faster, or that nothing can be said."""
     if change.time_s.real:
         return "slower" if change.time_s.change.median > 1 else "faster"
-    return told(change.time_s)
+    return test_outcome(change.time_s)
 
 
-def told(found: Versus) -> str:
+def test_outcome(found: Versus) -> str:
     """real, or that the two cannot be told apart, or that there was nothing to test."""
     if found.real:
         return "real"

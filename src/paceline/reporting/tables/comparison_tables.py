@@ -18,10 +18,10 @@ from paceline.reporting.tables.point_tables import (
     metric_columns,
     word_columns,
 )
-from paceline.reporting.wording.choice import by_id, is_several
+from paceline.reporting.wording.choice import has_several_series, point_by_id
 from paceline.reporting.wording.facts import Fact, term_facts
-from paceline.reporting.wording.learning_words import LEFT_OUT
-from paceline.reporting.wording.one_factor_words import FIGURES, called
+from paceline.reporting.wording.learning_words import EXCLUDED_RUNS_NOTE
+from paceline.reporting.wording.one_factor_words import FIGURES, real_effects_text
 from paceline.reporting.wording.phrases import factor_heading
 from paceline.reporting.wording.side_by_side import comparison_sentence
 from paceline.units import counted, percent_text
@@ -49,7 +49,7 @@ def side_by_side(results: StudyResults) -> tuple[SideBySide, ...]:
 
 
 def _comparison_table(results: StudyResults, comparison: Comparison) -> Table:
-    points = tuple(point for point_id in comparison.points if (point := by_id(results, point_id)))
+    points = tuple(point for point_id in comparison.points if (point := point_by_id(results, point_id)))
     first = ", ".join(factor_heading(path) for path in results.study.vary) or "series"
     rate, *others = (point_metric(name) for name in ("samples/s", "payload per step", "exposed", "test accuracy"))
     rows = tuple(
@@ -89,7 +89,7 @@ def extras_table(results: StudyResults) -> Table:
 def definitions(results: StudyResults) -> tuple[Fact, ...]:
     """Definitions of the figures of several series, and of effects, as far as the study has them."""
     names = ["servers"] if any(point.point.servers for point in results.points) else []
-    if is_several(results):
+    if has_several_series(results):
         names += ["series", "common baseline", "of the fastest", "cannot be told apart", "payload per step", "exposed"]
     if results.effects:
         names += ["factor", "value", "% of the baseline", *(entry.name for entry in _shown(results))]
@@ -110,7 +110,7 @@ def effects_table(results: StudyResults) -> Table:
             Cell(factor_heading(effect.factor)),
             factor_cell(shown_value(effect.factor, effect.value)),
             *(interval_cell(entry.value(effect), digits=entry.digits) for entry in shown),
-            Cell(called(effect)),
+            Cell(real_effects_text(effect)),
         )
         for effect in effects
     ]
@@ -153,4 +153,4 @@ def _notes(effects: tuple[Effect, ...]) -> list[str]:
 
 def _unsound(results: StudyResults) -> list[str]:
     """That runs are missing from losses and accuracies, where some are."""
-    return [LEFT_OUT] if any(p.learning and p.learning.faults for p in results.points) else []
+    return [EXCLUDED_RUNS_NOTE] if any(p.learning and p.learning.faults for p in results.points) else []

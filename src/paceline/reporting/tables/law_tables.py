@@ -10,7 +10,7 @@ from paceline.records.laws import Fitted, Law, SeriesLaws
 from paceline.records.results import StudyResults
 from paceline.reporting.cells import Cell, Form, fraction_cell
 from paceline.reporting.tables.point_tables import Table
-from paceline.reporting.wording.choice import is_several
+from paceline.reporting.wording.choice import has_several_series
 from paceline.reporting.wording.facts import Fact, term_facts
 from paceline.reporting.wording.phrases import LAW_NAMES, listed
 from paceline.units import number_text, percent_text
@@ -43,7 +43,7 @@ class ShownLaws:
 
 def shown_laws(results: StudyResults) -> ShownLaws:
     """What scaling laws say of a study; without rows and sentences where ranks are not varied."""
-    several = is_several(results)
+    several = has_several_series(results)
     rows = [_row(own, law, several) for own in results.laws for law in own.laws]
     keys = (*(("series",) if several else ()), "law")
     table = Table(

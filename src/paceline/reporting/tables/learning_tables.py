@@ -18,9 +18,9 @@ from paceline.reporting.cells import (
     spread_cell,
 )
 from paceline.reporting.tables.point_tables import Table, key_cells, key_columns, time_unit, word_columns
-from paceline.reporting.wording.choice import by_id
+from paceline.reporting.wording.choice import point_by_id
 from paceline.reporting.wording.facts import Fact, term_facts
-from paceline.reporting.wording.learning_words import LEFT_OUT, called, check_is_of_fewer, margin_text
+from paceline.reporting.wording.learning_words import EXCLUDED_RUNS_NOTE, check_is_of_fewer, check_outcome, margin_text
 from paceline.units import percent_text
 
 _STABLE = metric("epochs to stable").heading
@@ -64,12 +64,12 @@ def accuracy_table(results: StudyResults) -> Table:
     checks = results.lesson.checks
     margin = f", equal within {margin_text(checks[0].margin)}" if checks else ""
     columns = ("against", "repeats", metric("difference").heading, "p different", "p equal", "called")
-    pairs = [(point, check) for check in checks if (point := by_id(results, check.point_id))]
+    pairs = [(point, check) for check in checks if (point := point_by_id(results, check.point_id))]
     notes = ["[ ] is a 95 % interval of the mean difference within repeats; p are corrected for all rows."]
     if any(check.p_different is None for check in checks):
         notes.append("Fewer than five repeats are too few to call two accuracies different or equal.")
     if any(check_is_of_fewer(results, check) for check in checks):
-        notes.append(LEFT_OUT)
+        notes.append(EXCLUDED_RUNS_NOTE)
     return Table(
         caption=f"Test accuracy against its reference: different{margin}, or neither shown",
         columns=(*key_columns(results), *columns),
@@ -141,14 +141,14 @@ def _notes(shown: list[Learning], target: float | None) -> list[str]:
 
 
 def _check_cells(results: StudyResults, check: AccuracyCheck) -> list[Cell]:
-    other = by_id(results, check.against)
+    other = point_by_id(results, check.against)
     return [
         Cell(other.label if other else check.against),
         Cell(check.n),
         points_cell(check.difference, check.low, check.high),
         _p_cell(check.p_different),
         _p_cell(check.p_equal),
-        Cell(called(check)),
+        Cell(check_outcome(check)),
     ]
 
 

@@ -11,7 +11,7 @@ from paceline.records.rank_trace import LEDGER_KINDS
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.study import factor_value, shown_value
 from paceline.reporting.cells import NONE, Cell, factor_cell, metric_cell, number_cell, seconds_cell
-from paceline.reporting.wording.choice import is_scaled, is_script, shared_epoch
+from paceline.reporting.wording.choice import is_script, measures_scaling, shared_epoch
 from paceline.reporting.wording.phrases import factor_heading, shared_epoch_note
 from paceline.units import percent_text
 
@@ -49,7 +49,7 @@ class Table:
 def figures_table(results: StudyResults) -> Table:
     """One row per point: ranks and factors, then the metrics whose place is the table of results."""
     points, repeats = results.points, results.study.run.repeats
-    script, scaled = is_script(results), is_scaled(results)
+    script, scaled = is_script(results), measures_scaling(results)
     partial = any(point.runs < repeats for point in points)
     shown = metric_columns(results, "results")
     columns = (*key_columns(results), *((metric("runs").heading,) if partial else ()))
@@ -113,10 +113,10 @@ def _is_shown(entry: PointMetric, results: StudyResults) -> bool:
         case "script":
             return is_script(results)
         case "scaled":
-            return is_scaled(results)
+            return measures_scaling(results)
         case "compared":
             others = (point for point in results.points if point.point_id != point.baseline)
-            return is_scaled(results) and is_measured(others)
+            return measures_scaling(results) and is_measured(others)
         case "loading":
             return any(point.point.data.read != "mapped" for point in results.points)
         case _:

@@ -213,7 +213,7 @@ def arrivals_table(found: TraceSummary, top: int, more: str = MORE) -> Table:
                 Cell(f"{count_text(each.last)} of {count_text(each.of)}"),
                 duration_cell(each.late_s),
                 duration_cell(each.caused_wait_s),
-                Cell(doing_text(each) or None),
+                Cell(lateness_causes_text(each) or None),
             )
             for each in ordered[:top]
         ),
@@ -222,7 +222,7 @@ def arrivals_table(found: TraceSummary, top: int, more: str = MORE) -> Table:
     )
 
 
-def doing_text(each: Arrivals) -> str:
+def lateness_causes_text(each: Arrivals) -> str:
     """`forward 80 %, input-wait 20 %`: the kinds that make up most of a rank's lateness."""
     kinds = sorted(each.doing.items(), key=lambda item: -item[1])
     return ", ".join(f"{kind} {percent_text(share, 0)}" for kind, share in kinds[:3] if share >= 0.005)

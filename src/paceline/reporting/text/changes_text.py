@@ -18,7 +18,7 @@ from paceline.reporting.tables.change_tables import (
 from paceline.reporting.tables.point_tables import Table
 from paceline.reporting.tables.side_tables import all_differences_table, letters, sides_table
 from paceline.reporting.text.report_text import table_text
-from paceline.reporting.wording.phrases import around
+from paceline.reporting.wording.phrases import interval_phrase
 from paceline.units import counted, interval_text, number_text
 
 _MOST_PARTS = 4
@@ -76,7 +76,7 @@ def sentence(change: Change, letter: str = "B") -> str:
     where, per = f"with {change.label}", f"per {change.unit}"
     ratio = change.time_s.change
     if not change.time_s.real:
-        longer = f"{letter} takes {number_text(ratio.median)} times as long {per} {around(ratio)}"
+        longer = f"{letter} takes {number_text(ratio.median)} times as long {per} {interval_phrase(ratio)}"
         if ratio.coverage is None:
             few = "runs" if change.over == "runs" else "blocks of steps"
             return f"{where[0].upper()}{where[1:]} {longer}: too few {few} to call that a difference."

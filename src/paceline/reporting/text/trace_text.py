@@ -135,7 +135,7 @@ def _stragglers(found: TraceSummary, top: int) -> Iterator[Table | str]:
     if not worst.last:
         yield "No rank was later than the others by more than the clocks' error."
         return
-    doing = tables.doing_text(worst)
+    doing = tables.lateness_causes_text(worst)
     yield (
         f"Rank {worst.rank} was last to {count_text(worst.last)} of {count_text(worst.of)} collectives "
         f"({percent_text(worst.last / worst.of, 0)}), by {duration_text(worst.late_s)} in the median; the others "

@@ -63,16 +63,16 @@ def _heading(seen: Watched, width: int) -> str:
     lines = [f"{seen.name}  {seen.folder}" if seen.name != seen.folder else seen.folder, seen.told]
     if seen.of:
         filled = round(_BAR * seen.done / seen.of)
-        left = f", {left_text(seen.left_s)}" if seen.left_s is not None else ""
+        left = f", {remaining_text(seen.left_s)}" if seen.left_s is not None else ""
         lines.append(f"{'█' * filled}{'░' * (_BAR - filled)} {seen.done} of {counted(seen.of, 'run')}{left}")
     elif seen.left_s is not None:
-        lines.append(left_text(seen.left_s))
+        lines.append(remaining_text(seen.left_s))
     if seen.unread:
         lines.append(f"{counted(seen.unread, 'finished run')} not read yet.")
     return _wrapped(lines, width)
 
 
-def left_text(left_s: float) -> str:
+def remaining_text(left_s: float) -> str:
     """`about 2 min 10 s left`: an estimate, to the second."""
     return f"about {_whole_text(max(1.0, left_s))} left"
 

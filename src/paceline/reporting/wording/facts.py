@@ -13,7 +13,7 @@ from paceline.records.results import Interval, StudyResults
 from paceline.records.run import Machine
 from paceline.records.study import Study
 from paceline.records.study_size import size_text
-from paceline.reporting.wording.choice import is_scaled, is_script, is_weak, shared_epoch
+from paceline.reporting.wording.choice import is_script, is_weak, measures_scaling, shared_epoch
 from paceline.reporting.wording.choice_words import choice_lines
 from paceline.reporting.wording.phrases import parameters_text, shared_epoch_note
 from paceline.reporting.wording.settings_list import study_settings
@@ -45,7 +45,7 @@ def headline_facts(results: StudyResults) -> tuple[str, ...]:
         scaling = "strong scaling" if not is_weak(results) else "weak scaling"
         scaling += ", strong by the epoch" if shared_epoch(results) else ""
         model, data = _varied(study, "model.name", study.model.name), _varied(study, "data.dataset", study.data.dataset)
-        facts += [f"{model} on {data}", scaling if is_scaled(results) else "one factor at a time"]
+        facts += [f"{model} on {data}", scaling if measures_scaling(results) else "one factor at a time"]
     if sized := size_text(study):
         facts.append(sized)
     if machine is not None:

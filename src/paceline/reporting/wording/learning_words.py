@@ -8,19 +8,19 @@ from paceline.records.learning import AccuracyCheck
 from paceline.records.results import Gain, Interval, PointResult, Spread, StudyResults
 from paceline.records.run import CachedFeatures
 from paceline.reporting.cells import points_cell
-from paceline.reporting.wording.choice import by_id, short_name
-from paceline.reporting.wording.phrases import around, listed, spread_text
+from paceline.reporting.wording.choice import point_by_id, short_name
+from paceline.reporting.wording.phrases import interval_phrase, listed, spread_text
 from paceline.units import count_text, counted, duration_text, finite, number_text, percent_text
 
 DIFFERENT, SMALL, EQUAL, OPEN, FEW = "different", "different, within the margin", "equal", "neither shown", "too few"
 
-LEFT_OUT = (
+EXCLUDED_RUNS_NOTE = (
     "A run that learned nothing is not compared, where most of its point's learned, and its point is called equal to "
     "none: the findings name it."
 )
 
 
-def called(check: AccuracyCheck) -> str:
+def check_outcome(check: AccuracyCheck) -> str:
     """What the tests over repeats say of two accuracies."""
     if check.p_different is None:
         return FEW
@@ -42,7 +42,7 @@ def margin_text(margin: float) -> str:
 def target_sentences(results: StudyResults) -> list[str]:
     """Which point reaches the target first, and which for the fewest rank-hours, where several do."""
     lesson = results.lesson
-    first, cheapest = by_id(results, lesson.first), by_id(results, lesson.cheapest)
+    first, cheapest = point_by_id(results, lesson.first), point_by_id(results, lesson.cheapest)
     able = [point for point in results.points if _figure(point, "time_s")]
     if lesson.target is None or first is None or cheapest is None or len(able) < 2:
         return []
@@ -74,7 +74,7 @@ def accuracy_verdict(results: StudyResults) -> str:
         text = f"test accuracy is the same at all {len(known)} points, {spread_text(lowest)}"
     checked = accuracy_checks_sentence(results)
     if any(check_is_of_fewer(results, check) for check in results.lesson.checks):
-        checked = f"{checked} {LEFT_OUT}"
+        checked = f"{checked} {EXCLUDED_RUNS_NOTE}"
     return f"{text}. {checked}".rstrip(". ")
 
 
@@ -88,7 +88,7 @@ def check_is_of_fewer(results: StudyResults, check: AccuracyCheck) -> bool:
     """Whether runs that learned nothing were left out of it."""
     if check.p_different is not None and check.p_equal is None:
         return True
-    both = [point for point_id in (check.point_id, check.against) if (point := by_id(results, point_id))]
+    both = [point for point_id in (check.point_id, check.against) if (point := point_by_id(results, point_id))]
     faulty = any(point.learning and point.learning.faults for point in both)
     return faulty and check.n < min(point.test_accuracy.n for point in both if point.test_accuracy)
 
@@ -100,11 +100,11 @@ def accuracy_checks_sentence(results: StudyResults) -> str:
         return ""
     if len(checks) == 1:
         return _one_pair(checks[0])
-    margin, counts = margin_text(checks[0].margin), Counter(called(check) for check in checks)
+    margin, counts = margin_text(checks[0].margin), Counter(check_outcome(check) for check in checks)
     if counts[FEW] == len(checks):
         fewest = min(check.n for check in checks)
         return f"With {counted(fewest, 'repeat')} there are too few to call test accuracies different or equal."
-    lower = sum(called(check) == DIFFERENT and check.difference < 0 for check in checks)
+    lower = sum(check_outcome(check) == DIFFERENT and check.difference < 0 for check in checks)
     parts = [
         (lower, "below it"),
         (counts[DIFFERENT] - lower, "above it"),
@@ -122,7 +122,7 @@ def _one_pair(check: AccuracyCheck) -> str:
         are = "is" if check.n == 1 else "are"
         return f"{counted(check.n, 'repeat')} {are} too few to call them different or equal."
     interval = f"{points_text(check.difference)} points, interval {points_text(check.low)} to {points_text(check.high)}"
-    match called(check):
+    match check_outcome(check):
         case "different":
             return f"Over the repeats they differ: {interval}."
         case "different, within the margin":
@@ -143,7 +143,7 @@ def _at_most(point: PointResult) -> str:
 def _time_around(time_s: Interval) -> str:
     """A time in the unit people would use, with its interval where that is seconds, too."""
     text = duration_text(time_s.median)
-    return f"{text} {around(time_s)}" if 1 <= time_s.median < 60 else text
+    return f"{text} {interval_phrase(time_s)}" if 1 <= time_s.median < 60 else text
 
 
 def gain_sentences(results: StudyResults) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from paceline import catalog
 from paceline.records.results import StudyResults
-from paceline.reporting.wording.choice import chosen, is_script
+from paceline.reporting.wording.choice import is_script, verdict_point
 from paceline.reporting.wording.verdict_words import finished_runs
 
 ENOUGH_REPEATS = 5
@@ -49,7 +49,7 @@ def _full(results: StudyResults) -> str:
 
 def _wider(results: StudyResults, fair: list[int]) -> Step | None:
     """More points, where the machine has room for them or there is nothing to compare with."""
-    point, most = chosen(results), max(fair, default=1)
+    point, most = verdict_point(results), max(fair, default=1)
     free = results.machine.cores // results.study.run.threads if results.machine else 2
     if len({p.point.ranks for p in results.points}) == 1 and most > 1:
         text = "Measure one rank as well: a speed-up needs something to compare with. Finished runs are kept."
