@@ -1,4 +1,4 @@
-"""A published study and ours: every printed cell with our figure or a reason, what disagrees, what is answered."""
+"""The comparison of a published study with ours: cells, contradictions, answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ReportModel: all that a report says, before it is set in HTML or in text.
+"""ReportModel: the content of a report, before it is rendered as HTML or text.
 
 words    verdict, remarks, findings          tables   figures and ledgers as strings
 steps    what to run next, how to repeat     facts    machine, settings, protocol, definitions
@@ -59,7 +59,7 @@ class RankLedger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportModel:
-    """Sentences, table rows and plot series: everything is chosen, nothing is set in type."""
+    """Sentences, table rows and plot series, without markup."""
 
     name: str
     title: str
@@ -79,13 +79,13 @@ class ReportModel:
     side_by_side: tuple[SideBySide, ...]
     """One for each number of ranks at which there are several series."""
     extras: Table
-    """What was measured before and beside the training; without rows where nothing was."""
+    """Loading, queues and staleness; without rows if not measured."""
     effects: Table
     """Every value of every factor in % of the baseline; without rows where the design is another."""
     effects_drawn: tuple[Effect, ...]
-    """The same as numbers."""
+    """`effects` as numbers."""
     not_run: Table
-    """Points that the machine or cluster could not hold; without rows where there is none."""
+    """Points that did not fit on the machine or cluster; may have no rows."""
     learning: Table
     """When points are stable and at the target; without rows where there is no validation."""
     accuracies_drawn: Accuracies
@@ -96,7 +96,7 @@ class ReportModel:
     """The test after every phase; without rows where there is one phase alone."""
     ledger: Table
     brief_ledger: Table
-    """The same for a terminal: where there are many points, of those that the verdict is about."""
+    """`ledger` for a terminal: with many points, only of those that the verdict is about."""
     resources: Table
     """Messages, memory, CPU time and energy of the median runs; without rows where none was measured."""
     tree: Tree
@@ -134,11 +134,10 @@ def report_model(
     lost_to: Mapping[str, Mapping[str, float]] | None = None,
     published: AddedSection | None = None,
 ) -> ReportModel:
-    """What there is to say about a study's results.
+    """The report of a study's results.
 
-    `pictures` and `cpu_times` are of the points' median runs, `lost_to` says how much of a point's lost efficiency each
-    factor explains: all by point_id, and for some points perhaps alone. `published` compares them with a
-    published study.
+    `pictures` and `cpu_times` are of the points' median runs, `lost_to` has the share of a point's lost efficiency that
+    each factor explains. All are by point_id and may lack points. `published` compares them with a published study.
     """
     added = published or AddedSection()
     drawn, laws, names = drawn_points(results), shown_laws(results), single_change_labels(results)
@@ -212,7 +211,7 @@ def _rank_ledgers(results: StudyResults) -> tuple[RankLedger, ...]:
 
 
 def _printable(part: Any) -> Any:
-    """The same with every string safe to print."""
+    """The part with control characters of every string replaced."""
     if isinstance(part, str):
         return printable(part)
     if isinstance(part, tuple):

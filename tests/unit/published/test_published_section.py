@@ -14,7 +14,7 @@ import report_samples
 from paceline.published.records import ComparedRow, ComparedTable, MeasuredCell, PublishedComparison
 from paceline.published.section.column_meanings import _KEYS, _MEASURES, table_meanings
 from paceline.published.section.published_rows import published_csv
-from paceline.published.section.published_section import _around, own_texts, published_section, section_html
+from paceline.published.section.published_section import _bracket_notes, own_texts, published_section, section_html
 from paceline.published.table_files import published_names, published_study
 from paceline.records.results import StudyResults
 from paceline.reporting.export.json_view import json_object
@@ -135,7 +135,7 @@ def test_brackets_are_called_what_they_are(
     study: str, cells: tuple[MeasuredCell, ...], expected: tuple[str, str]
 ) -> None:
     found = ComparedTable(table=published_study(study).tables[0], rows=(ComparedRow(cells=cells),))
-    assert _around(found) == [expected]
+    assert _bracket_notes(found) == [expected]
 
 
 @pytest.mark.parametrize("name", published_names())
@@ -180,7 +180,7 @@ def test_what_differs_is_said() -> None:
     about = {fact.label: fact.text for fact in published_samples.section_of(published_samples.usual("mnist-mpi")).about}
     assert "train.epochs 3 (5)" in about["What differs"] and "data.train_samples 12800 (all)" in about["What differs"]
     assert "two sockets" in about["Published with"] and "2 cores" in about["Here with"]
-    assert about["Not given in print, chosen here"].startswith("rate of the dropout: 0.25; ")
+    assert about["Not published, chosen here"].startswith("rate of the dropout: 0.25; ")
 
 
 @pytest.mark.parametrize("name", [*published_samples.STUDIES, *published_samples.ASKED, *published_samples.OTHERWISE])
@@ -190,19 +190,19 @@ def test_what_a_study_has_otherwise_and_what_it_chose_is_said_of_it_alone(name: 
     about = {fact.label: fact.text for fact in published_samples.section_of(results).about}
     phrases = {phrase for own in published.differs.values() for phrase in own}
     assert {phrase for phrase in phrases if phrase in about["What differs"]} == set(published.differs[name])
-    assert ("Other than in print, the study has " in about["What differs"]) == bool(published.differs[name])
+    assert ("Unlike the publication, the study has " in about["What differs"]) == bool(published.differs[name])
     if name in published_samples.ASKED:
-        assert about["Not given in print"] == f"{'; '.join(published.not_given)}."
+        assert about["Not published"] == f"{'; '.join(published.not_given)}."
     else:
         chosen = "; ".join(f"{item}: {choice}" for item, choice in published.chosen[name].items())
-        assert about["Not given in print, chosen here"] == f"{chosen}."
+        assert about["Not published, chosen here"] == f"{chosen}."
 
 
 def test_of_a_study_of_ones_own_no_choice_is_claimed() -> None:
     results = published_samples.usual("fruits-gpus")
     own = published_samples.section_of(replace(results, study=replace(results.study, name="my-fruit")))
     about = {fact.label: fact.text for fact in own.about}
-    assert "Fruits-360" not in about["What differs"] and "EfficientNet" not in about["Not given in print"]
+    assert "Fruits-360" not in about["What differs"] and "EfficientNet" not in about["Not published"]
 
 
 def test_what_was_overridden_is_said_too() -> None:

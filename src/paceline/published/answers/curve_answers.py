@@ -39,7 +39,7 @@ class _Fit:
 
     @property
     def is_fitted(self) -> bool:
-        """Whether training is above the test by more than noise; of one run, whose noise is not known, at all."""
+        """Whether training accuracy is above test accuracy by more than noise; with one run, by anything."""
         sides = (self.train, self.test)
         error = math.sqrt(sum((side.std or 0.0) ** 2 / side.n for side in sides))
         df = min(side.n for side in sides) - 1
@@ -47,7 +47,7 @@ class _Fit:
 
 
 def overfitting(evidence: Evidence) -> Verdict:
-    """Whether validation turns while training goes on, of the point where it does most; else of the longest one."""
+    """Whether validation loss rises while training loss falls, at the point with the largest rise."""
     known = [(point, point.learning) for point in evidence.points if point.learning]
     learned = [(point, learning, learning.stable) for point, learning in known if learning.stable]
     if not learned:
@@ -65,7 +65,7 @@ def overfitting(evidence: Evidence) -> Verdict:
 
 
 def _not_turned(point: PointResult, epochs: int, named: str) -> Verdict:
-    """What a validation loss that does not rise says: nothing where it had no time to, or training is not done."""
+    """The verdict if validation loss does not rise: open with too few epochs, or if the samples are not fitted yet."""
     fit, within = _fit(point), counted(epochs, "epoch")
     figure = fit.figure if fit else ""
     if epochs < FEWEST_EPOCHS:
@@ -116,7 +116,7 @@ def epochs_to_stable(evidence: Evidence) -> Verdict:
 
 
 def which_size_first(evidence: Evidence) -> Verdict:
-    """Epochs to stable × time of an epoch; first where its interval ends before every other one begins."""
+    """Time to stable, epochs × epoch time; one is first if its interval ends before every other begins."""
     timed = [
         (_until_stable(found, point.epoch_s), point) for point, found in _stable(evidence) if point.epoch_s is not None
     ]

@@ -1,4 +1,4 @@
-"""Verdicts about time where one thing was changed at a time: the exchange, threads, servers, checkpoints."""
+"""Verdicts about time in studies that change one factor at a time: exchange, threads, servers, checkpoints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from paceline.records.results import Effect, Interval, PointResult
 from paceline.units import counted, percent_text
 
 _FOUR = 4
-"""Cores beyond which the published study thought that more would pay."""
+"""Cores beyond which the published study expected a gain."""
 _NAMES = {
     "run.ranks": "workers",
     "run.servers": "servers",
@@ -43,8 +43,8 @@ def more_cores_slower(evidence: Evidence) -> Verdict:
     timed = [e for e in evidence.results.effects if e.factor == "run.threads" and not e.is_baseline and e.time_pct]
     own = [effect for effect in timed if effect.point_id in fair]
     if not own:
-        left = [item for item in evidence.results.not_run if "run.threads" in item.settings]
-        why = left[0].reason if left and not timed else "No point with more threads than one has a core for each."
+        not_run = [item for item in evidence.results.not_run if "run.threads" in item.settings]
+        why = not_run[0].reason if not_run and not timed else "No point with more threads than one has a core for each."
         return unanswered(why, "A machine with more cores would show it.")
     figure = "; ".join(f"{e.value} threads {span_text(_percent(e), ' %')}" for e in own)
     if all(effect.time_pct and effect.time_pct.p is None for effect in own):
@@ -61,7 +61,7 @@ def more_cores_slower(evidence: Evidence) -> Verdict:
 
 
 def _threads_text(effect: Effect, who: str) -> str:
-    """What more threads take of one's time, called by the test."""
+    """Time of several threads in per cent of one thread, as the test allows to call it."""
     assert effect.time_pct is not None
     taken = f"{span_text(_percent(effect), ' %')} of its time"
     if not effect.time_pct.real:
@@ -79,8 +79,10 @@ def _beyond_four(evidence: Evidence) -> str:
 
 
 def how_much_sooner(evidence: Evidence) -> Verdict:
-    """Training time of the most workers with servers in per cent of one process's, paired by repeat; of those that have
-    cores of their own, where any do."""
+    """Training time of the most workers with servers in per cent of one process, paired by repeat.
+
+    Points with a core for every rank are preferred.
+    """
     with_servers = [point for point in evidence.points if point.point.servers and point.point.ranks > 1]
     if not with_servers:
         return unanswered(
@@ -106,7 +108,7 @@ def how_much_sooner(evidence: Evidence) -> Verdict:
 
 
 def _without_servers(evidence: Evidence, many: PointResult, alone: PointResult) -> Interval | None:
-    """The same ranks that exchange among themselves, in per cent of one process; None where no point is like that."""
+    """Training time of as many ranks without servers, in per cent of one process; None without such a point."""
     alike = [
         point
         for point in evidence.points
@@ -117,7 +119,7 @@ def _without_servers(evidence: Evidence, many: PointResult, alone: PointResult) 
 
 
 def cloud_faster(evidence: Evidence) -> Verdict:
-    """What was changed one at a time and made a difference, the largest first."""
+    """Single changes that made a difference, the largest first."""
     effects = [e for e in evidence.results.effects if not e.is_baseline and e.time_pct and e.factor in _NAMES]
     if not effects:
         return unanswered("No point differs from the baseline in one thing alone.", "Run it to its end.")

@@ -1,4 +1,4 @@
-"""What verdicts are made of: a study's results and a few figures that most of them ask for."""
+"""Evidence and verdicts: a study's results, and the tests and phrases that most verdicts share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MISSED = 1 - coverage(FEWEST_FOR_INTERVAL, 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """A study's results, and what else a question may ask for."""
+    """A study's results, and what else a verdict may use."""
 
     results: StudyResults
     cpu_times: Mapping[str, CpuTimes] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Evidence:
 
     @property
     def points(self) -> list[PointResult]:
-        """Those with a finished run, the fewest ranks first."""
+        """Points with a finished run, the fewest ranks first."""
         return [point for point in self.results.points if point.runs]
 
     def check(self, point: PointResult) -> AccuracyCheck | None:

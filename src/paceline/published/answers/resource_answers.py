@@ -1,4 +1,4 @@
-"""Verdicts about what was given and used: hardware, CPU time, messages, memory, energy; and about printed tables."""
+"""Verdicts about hardware, CPU time, messages, memory and energy, and about contradictions in published tables."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from paceline.records.results import PointResult
 from paceline.units import bytes_text, counted, duration_text, percent_text
 
 NO_GPU = "no-gpu"
-"""What the roll call calls ranks without a GPU where one was asked for."""
+"""Name of the preflight complaint about ranks without a GPU."""
 _RANKS = "run.ranks"
 _WORDS = {"train.batch_global": "batch", "train.batch_per_rank": "batch of a rank"}
 
 
 def got_what_was_asked(evidence: Evidence) -> Verdict:
-    """What was asked for, what was given, and what the roll call said of it: an answer where it missed a GPU."""
+    """Devices requested and provided; answered if the preflight check reports a missing GPU."""
     machine = evidence.results.machine
     if machine is None:
         return unanswered("No run has recorded its machine.", "Run the study to its end.")
     asked = ", ".join(sorted({point.point.device for point in evidence.points}))
-    given = ", ".join(sorted({device.partition(":")[0] for device in machine.devices}))
-    figure = f"run.device {asked}, given {given}"
+    provided = ", ".join(sorted({device.partition(":")[0] for device in machine.devices}))
+    figure = f"run.device {asked}, given {provided}"
     wrong = [complaint for complaint in machine.complaints if complaint.severity in ("fatal", "warning")]
     missed = next((complaint for complaint in wrong if complaint.name == NO_GPU), None)
     if missed is not None:
@@ -54,7 +54,7 @@ def real_user_sys(evidence: Evidence) -> Verdict:
 
 
 def message_log(evidence: Evidence) -> Verdict:
-    """What the trace of the widest median run holds."""
+    """Messages in the trace of the median run with the most ranks."""
     traced = [point for point in evidence.points if point.anatomy and point.anatomy.messages]
     if not traced:
         return unanswered("No median run has messages in its trace.", "It takes two ranks or more.")
@@ -162,7 +162,7 @@ def _joules(times: CpuTimes | None) -> float | None:
 
 
 def table_contradicts(evidence: Evidence) -> Verdict:
-    """How many printed cells disagree, and what the same sums come to here."""
+    """Number of contradictions in the published tables, and the share of epochs in a run here."""
     count = len(evidence.contradictions)
     figure = f"{counted(count, 'contradiction')} in print"
     listed = f"{figure}, listed below the table."
@@ -178,7 +178,7 @@ def table_contradicts(evidence: Evidence) -> Verdict:
 
 
 def _epochs_share(point: PointResult) -> float | None:
-    """What the epochs of the median run are of the whole of it."""
+    """Share of the median run that its epochs take."""
     curve = next((curve for curve in point.curves if curve.run == point.median_run), None)
     whole = sum(value for value in (point.ledger_s or {}).values() if value is not None)
     return math.fsum(epoch.epoch_s for epoch in curve.epochs) / whole if curve and whole else None

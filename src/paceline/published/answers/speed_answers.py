@@ -24,7 +24,7 @@ from paceline.units import counted, duration_text, percent_text
 def two_slower(evidence: Evidence) -> Verdict:
     """Total time of a run on two ranks against one, called different where their intervals do not overlap.
 
-    With fewer epochs on two ranks that is not what samples per second say, so both are given.
+    Two ranks may train fewer epochs, so samples per second are reported, too.
     """
     by_ranks = {point.point.ranks: point for point in reversed(evidence.points)}
     one, two = by_ranks.get(1), by_ranks.get(2)
@@ -65,7 +65,7 @@ def _speedup_verdict(point: PointResult, speedup: Interval, slower: str, faster:
 
 
 def superlinear(evidence: Evidence) -> Verdict:
-    """The speed-up that is furthest above its ideal, of points with cores of their own: one of several, so tested."""
+    """The speed-up furthest above its ideal, of points that do not share cores; the test corrects for the selection."""
     shared = [point for point in evidence.points if point.efficiency and point.baseline != point.point_id]
     if not shared:
         return unanswered("Points with several numbers of ranks are missing.", "Run the study with --ranks 1,2.")
@@ -113,10 +113,7 @@ def nodes_or_processes(evidence: Evidence) -> Verdict:
 
 
 def _hosts_verdict(first: PointResult, others: list[PointResult], ratios: dict[str, Interval]) -> Verdict:
-    """Of the point furthest from the first: that is the fastest one, but hosts of one machine may be faster still.
-
-    Both were picked, so that every pair of them counts as looked at.
-    """
+    """The verdict on the point that differs most from the fastest one; the test corrects for all pairs of points."""
     other = max(others, key=lambda point: abs(math.log(ratios[point.point_id].median)))
     looks = math.comb(1 + len(others), 2)
     ratio = ratios[other.point_id]
@@ -152,7 +149,7 @@ def partial_reads(evidence: Evidence) -> Verdict:
 
 
 def gpu(evidence: Evidence) -> Verdict:
-    """The fewest CPU ranks whose run is over as soon as one GPU's, by total times, where a study has both."""
+    """The fewest CPU ranks whose total time is not above that of one GPU, if the study has both."""
     machine = evidence.results.machine
     kinds = {point.point.device for point in evidence.points}
     if machine is None or not machine.gpus or not {"cpu", "cuda"} <= kinds:
@@ -165,7 +162,7 @@ def gpu(evidence: Evidence) -> Verdict:
     if cuda is None or not cpus:
         return unanswered("No run has a total time on both kinds.", "Run the study to its end.")
     gpu_s = cuda[0]
-    # Ranks that cannot be told apart from the GPU are as soon over.
+    # Ranks that do not differ clearly from the GPU count as fast enough.
     enough = [timed for timed in cpus if direction_against(timed[0], gpu_s) != "more"]
     soonest = min(cpus, key=lambda timed: timed[0].median)
     total_s, point = min(enough, key=lambda timed: timed[1].point.ranks) if enough else soonest

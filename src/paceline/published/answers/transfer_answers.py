@@ -16,13 +16,13 @@ _NEAR_CHANCE = 1.5 / _CLASSES
 """Test accuracies below it: a head that has learned next to nothing from its features."""
 _LOW, _HIGH, _MIXED = "low", "high", "mixed"
 _BESIDE = """--set 'model.preprocessing=["own","twice"]'"""
-"""What adds the one change that leads there."""
+"""Option that adds the change that leads to chance level."""
 
 
 def transfer_at_chance(evidence: Evidence) -> Verdict:
-    """The point at chance, and the one change that leads there from the best point that differs in nothing else.
+    """The point at chance level, and the best point that differs from it in one setting.
 
-    Every run of the one is near chance, and no run of the other: a head that dies now and then is neither.
+    All runs of the first and no run of the second are near chance; points with both kinds of runs are ignored.
     """
     points = [point for point in evidence.points if point.test_accuracy is not None]
     low = [point for point in points if _side(point) == _LOW]
@@ -89,7 +89,7 @@ def _both(changed: list[tuple[str, str, str]]) -> str:
 
 
 def _others(evidence: Evidence, good: PointResult, low: list[PointResult]) -> str:
-    """What another change alone comes to, where it does not lead there."""
+    """Accuracy after another single change that does not lead to chance level."""
     rest = [point for point in evidence.points if point.test_accuracy and point not in low and point is not good]
     single = [(changes[0], point) for point in rest if len(changes := _changes(evidence, good, point)) == 1]
     if not single:

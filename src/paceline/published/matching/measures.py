@@ -87,7 +87,7 @@ def _cell(column: str, found: Interval | Spread | float | int | str | bool, poin
 
 
 def _epochs(looked: MeasuredPoint) -> list[Epoch]:
-    """The row's epoch, of every run that came to it."""
+    """The row's epoch, of every run that reached it."""
     wanted = looked.epoch
     return [epoch for curve in looked.point.curves for epoch in curve.epochs if epoch.epoch == wanted]
 

@@ -54,7 +54,7 @@ def has_settings(point: Point, asked: Asked) -> bool:
 
 
 def setting_value(point: Point, path: str) -> Scalar | None:
-    """A setting of a point; beside those of a study file `servers`, and batches however they were given."""
+    """Value of a setting of a point; also `servers`, and both batch sizes, whichever is configured."""
     if path == "servers":
         return point.servers
     if path == "batch_global":
@@ -65,7 +65,7 @@ def setting_value(point: Point, path: str) -> Scalar | None:
 
 
 def _closest(points: Sequence[PointResult], results: StudyResults) -> PointResult | None:
-    """The one that is at the study's first values most, the first among equals; finished ones come first."""
+    """The point with the most settings at the study's first values; finished points are preferred."""
 
     def distance(found: PointResult) -> tuple[bool, int]:
         changed = sum(setting_value(found.point, path) != values[0] for path, values in results.study.vary.items())
@@ -115,14 +115,14 @@ def _why_none(row: PublishedRow, asked: Asked, results: StudyResults) -> str:
 
 
 def _value_of(settings: Mapping[str, Scalar | None], path: str, values: tuple[Scalar, ...]) -> bool:
-    """Whether a point that was left out has the value, as far as it says."""
+    """Whether a point that was not run has the value, as far as it is known."""
     names = [path, path.rpartition(".")[2], f"run.{path}", f"train.{path}"]
-    said = [settings[name] for name in names if name in settings]
-    return not said or said[0] in values
+    known = [settings[name] for name in names if name in settings]
+    return not known or known[0] in values
 
 
 def _occurs(path: str, values: tuple[Scalar, ...], results: StudyResults) -> bool:
-    """Whether a point of the study has one of the values, be it run or left out."""
+    """Whether a point of the study, run or not, has one of the values."""
     left_out = any(one.settings.get(path) in values for one in results.not_run)
     return left_out or any(setting_value(point.point, path) in values for point in results.points)
 

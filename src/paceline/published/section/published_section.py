@@ -1,6 +1,6 @@
-"""Published, and here: the printed table with our figure below every cell, what differs, and the open questions.
+"""The report's section on a published study: its tables with our figures, what differs, and the open questions.
 
-A cell is the printed figure, and beside it ours, or a letter that stands for the reason why there is none.
+A cell has the published figure and ours, or a letter of the footnote that says why there is none.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def published_section(beside: PublishedComparison, results: StudyResults) -> Add
 
 
 def _opening(beside: PublishedComparison, study: str) -> tuple[str | None, ...]:
-    """What answers the study's own question, None in place of what its times say; empty where nothing measured does."""
+    """Sentences that answer the study's question, None in place of the one about times; empty without measurements."""
     leads = {answer.question.name: answer.lead for answer in beside.answers}
     named = beside.published.leads.get(study, ())
     if not any(leads.get(name) for name in named):
@@ -90,7 +90,7 @@ def _next_part(published: PublishedStudy, study: str) -> Step | None:
     """The study with the next rows of the table, or the answer to the next question; None after the last."""
     parts = {published.name: ""}
     for row in (row for table in published.tables for row in table.rows if row.study):
-        parts.setdefault(row.study, f"The published table goes on in another study, with its row {row.names[0]}.")
+        parts.setdefault(row.study, f"The published table continues in another study, with its row {row.names[0]}.")
     for question in published.questions:
         for name in question.studies[:1]:
             parts.setdefault(name, f"Another study answers an open question of the report: {question.text}")
@@ -116,9 +116,9 @@ def _about(beside: PublishedComparison, results: StudyResults) -> tuple[Fact, ..
 
 
 def _not_given(published: PublishedStudy, study: str) -> Fact:
-    """What print leaves open, with what was chosen for it where the study is a shipped one that repeats rows."""
+    """Settings that are not published; with what was chosen, if the study repeats published rows."""
     chosen = [f"{item}: {choice}" for item, choice in published.chosen.get(study, {}).items()]
-    label = "Not given in print, chosen here" if chosen else "Not given in print"
+    label = "Not published, chosen here" if chosen else "Not published"
     return Fact(label, f"{'; '.join(chosen or published.not_given)}.")
 
 
@@ -127,13 +127,13 @@ def _differs(beside: PublishedComparison, results: StudyResults) -> str:
     standing = beside.published.differs.get(results.study.name, ())
     smaller = [f"{path} {_setting(results, path)} ({was or 'all'})" for path, was in results.study.full.items()]
     changed = [f"{path} {here or 'open'} ({there or 'open'})" for path, (here, there) in beside.overridden.items()]
-    said = [
-        "Hardware and software are others, so times are to be read within our own rows, not against print.",
-        f"Other than in print, the study has {'; '.join(standing)}." if standing else "",
+    sentences = [
+        "Hardware and software are others: compare our times with each other, not with the published ones.",
+        f"Unlike the publication, the study has {'; '.join(standing)}." if standing else "",
         f"At the small size, with the full one's in brackets: {', '.join(smaller)}." if smaller else "",
         f"Changed for this run, with what the study has in brackets: {', '.join(changed)}." if changed else "",
     ]
-    return " ".join(filter(None, said))
+    return " ".join(filter(None, sentences))
 
 
 def _setting(results: StudyResults, path: str) -> str:
@@ -153,19 +153,19 @@ def _listed(values: Sequence[object]) -> str:
 
 
 def _table(found: ComparedTable, beside: PublishedComparison, results: StudyResults) -> Table:
-    """One row per printed row; reasons and notes below, each once."""
+    """One row per published row; reasons and notes in footnotes, each once."""
     table, marks = found.table, _Marks()
     rows = []
-    for printed, ours in zip(table.rows, found.rows, strict=True):
-        notes = notes_of(table, printed, ours, beside, results)
-        *first, last = printed.names
+    for published_row, ours in zip(table.rows, found.rows, strict=True):
+        notes = notes_of(table, published_row, ours, beside, results)
+        *first, last = published_row.names
         names = (*map(Cell, first), Cell(last, marks.all_of(notes.row)))
-        rows.append((*names, *_cells(table, printed, ours, notes, results, marks)))
+        rows.append((*names, *_cells(table, published_row, ours, notes, results, marks)))
     return Table(
         caption=f"Published, and here: {table.caption[0].lower()}{table.caption[1:]}",
         columns=(*table.keys, *(heading(column) for column in table.columns)),
         rows=tuple(rows),
-        footnotes=(*_around(found), *marks.footnotes()),
+        footnotes=(*_bracket_notes(found), *marks.footnotes()),
         keys=len(table.keys),
         words=tuple(key for index, key in enumerate(table.keys) if _is_words(table, index)),
     )
@@ -194,11 +194,16 @@ class _Marks:
 
 
 def _cells(
-    table: PublishedTable, printed: PublishedRow, ours: ComparedRow, notes: Notes, results: StudyResults, marks: _Marks
+    table: PublishedTable,
+    published_row: PublishedRow,
+    ours: ComparedRow,
+    notes: Notes,
+    results: StudyResults,
+    marks: _Marks,
 ) -> list[Cell]:
     by_column = {cell.column: cell for cell in ours.cells}
     cells = []
-    for column, cell in zip(table.columns, printed.cells, strict=True):
+    for column, cell in zip(table.columns, published_row.cells, strict=True):
         own = by_column[column.name]
         if own.reason:
             parts = "", f"{NONE if own.point_id else 'not run'} {marks.of(own.reason)}", ""
@@ -244,8 +249,8 @@ def own_texts(cell: MeasuredCell, unit: str) -> tuple[str, str]:
     return form.number(value), f"[{form.number(cell.low, like=value)}, {form.number(cell.high, like=value)}]"
 
 
-def _around(found: ComparedTable) -> list[str]:
-    """What brackets and ± mean, where there are any; of which columns, where not all brackets mean the same."""
+def _bracket_notes(found: ComparedTable) -> list[str]:
+    """Meaning of brackets and ±, by column if it is not the same for all."""
     cells = [cell for row in found.rows for cell in row.cells if cell.value is not None]
     meant: dict[str, list[str]] = {}
     for column in found.table.columns:

@@ -54,7 +54,7 @@ def number(field: int, value: int) -> bytes:
 
 
 def scalar(field: int, value: int) -> bytes:
-    """The same outside of a choice of fields, where 0 is what a field that is left out stands for."""
+    """A number field outside of a oneof: 0 is the default and is not written."""
     return number(field, value) if value else b""
 
 

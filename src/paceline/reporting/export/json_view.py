@@ -108,7 +108,7 @@ def _tree(found: Efficiencies | None) -> dict[str, Any] | None:
 
 
 def json_ready(value: Any) -> Any:
-    """The same as JSON has it: null where a number is infinite or not one, text for what JSON has no form for."""
+    """The value as JSON types: null for infinite and NaN, text for other types."""
     if isinstance(value, dict):
         return {str(key): json_ready(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,6 +1,6 @@
-"""Inside a run: the timeline of a point's median run, its messages, its matrix, who came last, what steps waited for.
+"""Views of median runs: timeline, messages, communication matrix, stragglers, critical path.
 
-The widest point comes first: it is where scaling is decided.
+The point with the most ranks is first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MORE = "paceline trace --top N shows more"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
-    """What the traces of a point's median run show."""
+    """The traces of a point's median run as tables and pictures."""
 
     title: str
     timeline: Timeline | None
@@ -44,7 +44,7 @@ class RunView:
 def run_views(
     results: StudyResults, pictures: Mapping[str, Picture], cpu_times: Mapping[str, CpuTimes]
 ) -> tuple[RunView, ...]:
-    """One for every point that is drawn and of which anything is known, the widest first."""
+    """A view of every plotted point that has traces, the one with the most ranks first."""
     widest = sorted(drawn_points(results), key=lambda point: -point.point.ranks)
     found = (_inside(point, pictures.get(point.point_id), cpu_times.get(point.point_id)) for point in widest)
     return tuple(each for each in found if each is not None)

@@ -73,7 +73,7 @@ class Paper:
     """Without any where nothing was measured at two numbers of ranks."""
     others: tuple[tuple[str, Table], ...]
     """The tables of the report that have rows, by name."""
-    told: tuple[tuple[str, tuple[str, ...]], ...]
+    sentences: tuple[tuple[str, tuple[str, ...]], ...]
     """Headings, and sentences below each."""
 
     @property
@@ -91,7 +91,7 @@ def paper(results: StudyResults, report: ReportModel, step_s: Mapping[str, Inter
         conditions=conditions(results, report),
         plots=tuple(_plots(results, report, step_s)),
         others=tuple(_others(report)),
-        told=tuple(_told(report)),
+        sentences=tuple(_sentences(report)),
     )
 
 
@@ -158,9 +158,9 @@ def _tables(part: object) -> Iterator[Table]:
             yield from _tables(getattr(part, field.name))
 
 
-def _told(report: ReportModel) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What a report says besides its verdict and findings: scaling laws, and the published study."""
-    laws = tuple(told.text for told in report.laws.told)
+def _sentences(report: ReportModel) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Headings and sentences besides verdict and findings: scaling laws, and the published study."""
+    laws = tuple(series.text for series in report.laws.sentences)
     if laws:
         yield "Scaling laws", laws
     published = report.published

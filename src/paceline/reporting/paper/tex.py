@@ -116,7 +116,7 @@ def _parts(paper: Paper, figures: Mapping[str, str]) -> Iterator[str]:
     yield table_text("scaling", paper.table, paper.table_caption)
     if report.findings:
         yield _findings(report.findings)
-    for heading, sentences in paper.told:
+    for heading, sentences in paper.sentences:
         yield rf"\subsection*{{{heading}}}"
         yield "\n".join((r"\begin{itemize}", *(rf"\item {escaped(each)}" for each in sentences), r"\end{itemize}"))
     for name, table in paper.others:

@@ -17,7 +17,7 @@ _UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
 
 
 def differences_table(differences: Sequence[Difference], letter: str = "B") -> Table:
-    """What A and B do not have in common, whatever was measured."""
+    """Settings and environment in which A and B differ."""
     rows = tuple((Cell(each.name), Cell(each.a or None), Cell(each.b or None)) for each in differences)
     columns = ("", "A", letter)
     return Table(caption="What differs before anything is measured", columns=columns, rows=rows, words=columns)
@@ -89,7 +89,7 @@ def efficiencies_table(change: Change, letter: str = "B") -> Table:
             Cell(test_outcome(found)),
         )
         for name, found in change.efficiencies.items()
-        if min(found.a.low, found.b.low) < 1  # where nothing is lost there is nothing to compare
+        if min(found.a.low, found.b.low) < 1  # without any loss there is nothing to compare
     )
     return Table(
         caption=f"Efficiencies with {change.label}",
@@ -102,12 +102,12 @@ def efficiencies_table(change: Change, letter: str = "B") -> Table:
 def messages_table(change: Change, letter: str = "B") -> Table:
     """Messages by operation and size, those with the most bytes."""
     shown = [row for row in change.messages if row.main][:_MOST_MESSAGES]
-    left = len(change.messages) - len(shown)
+    more = len(change.messages) - len(shown)
     return Table(
         caption=f"Messages with {change.label}, most bytes first: how many in a step, and bus bandwidth",
         columns=("operation", "size", "in a step", "A (MB/s)", f"{letter} (MB/s)", f"{letter} ÷ A", "verdict"),
         rows=tuple(map(_message_row, shown)),
-        footnotes=(f"{counted(left, 'more row')} of the table: --json.",) if left else (),
+        footnotes=(f"{counted(more, 'more row')} of the table: --json.",) if more else (),
         keys=2,
         words=("operation", "verdict"),
     )
@@ -165,7 +165,7 @@ def _sizes(change: Change) -> str:
 
 
 def _block_notes(changes: Sequence[Change], letter: str) -> tuple[str, ...]:
-    """How long the blocks are: so long that one is as good as independent of the next."""
+    """Lengths of the blocks, which make neighbouring blocks nearly independent."""
     lengths = dict.fromkeys(change.block_steps for change in changes if len(change.block_steps) > 1)
     return tuple(
         f"A block is {counted(of_a, 'step')} of A, {counted(of_b, 'step')} of {letter}: neighbouring steps are alike."
@@ -178,7 +178,7 @@ def _values(change: Change) -> str:
 
 
 def _interval_note(changes: Sequence[Change], letter: str, tests: int | None) -> str:
-    """What the brackets and p are."""
+    """Meaning of brackets and p."""
     coverages = [change.time_s.change.coverage for change in changes]
     known = [coverage for coverage in coverages if coverage is not None]
     notes = []
@@ -199,14 +199,14 @@ def p_cell(found: Versus) -> Cell:
 
 
 def verdict(change: Change) -> str:
-    """slower, faster, or that nothing can be said."""
+    """`slower` or `faster` if the test is significant, else its outcome."""
     if change.time_s.real:
         return "slower" if change.time_s.change.median > 1 else "faster"
     return test_outcome(change.time_s)
 
 
 def test_outcome(found: Versus) -> str:
-    """real, or that the two cannot be told apart, or that there was nothing to test."""
+    """`real`, `undecided` or `not tested`."""
     if found.real:
         return "real"
     return "not tested" if found.change.coverage is None else "undecided"

@@ -34,9 +34,9 @@ class Table:
     blank: tuple[str, ...] = ()
     """Columns in which every row is zero: a terminal may leave them out."""
     keys: int = 1
-    """How many columns at the left say which row it is: they stay where a table is divided."""
+    """Number of key columns at the left, repeated in every part of a divided table."""
     words: tuple[str, ...] = ()
-    """Columns of names, not of numbers: they are aligned at the left."""
+    """Columns of text, aligned left."""
     meant: Mapping[str, str] = field(default_factory=dict)
     """Heading -> name of its metric, for headings that the registry does not have."""
 
@@ -134,7 +134,7 @@ def fairness_marks(point: PointResult) -> tuple[str, ...]:
 
 
 def fairness_notes(points: tuple[PointResult, ...]) -> list[str]:
-    """What the marks beside some points mean."""
+    """Footnotes that explain the marks of points."""
     marks = {mark for point in points for mark in fairness_marks(point)}
     return [f"{mark} {meaning}" for mark, meaning in FAIRNESS_MARKS.items() if mark in marks]
 

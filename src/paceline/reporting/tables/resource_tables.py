@@ -1,4 +1,4 @@
-"""Resources: what the median run of each point sent, held and used, in one table.
+"""Resources of each point's median run: messages, memory, CPU time, energy.
 
     messages, payload       its traces        per step, and × the steps of an epoch
     memory, real, user, sys its counters      as `paceline trace` shows them for all processes together
@@ -59,7 +59,7 @@ class _Used:
 
 
 def resource_table(results: StudyResults, cpu_times: Mapping[str, CpuTimes]) -> Table:
-    """One row for each point whose median run left traces or counters; without rows where none did."""
+    """One row for each point whose median run has traces or counters."""
     all_used = [_Used(point=point, times=cpu_times.get(point.point_id)) for point in results.points]
     used = [each for each in all_used if each.point.anatomy or each.times]
     figures = {name: [cell(each) for each in used] for name, cell in _CELLS.items()}
@@ -93,9 +93,9 @@ def _notes(used: Sequence[_Used], shown: Mapping[str, Sequence[Cell]]) -> Iterat
     sent = [name for name in missing if name in _SENT]
     if sent:
         yield f"{NONE} {', '.join(sent)}: not measured: the traces of the run do not show them."
-    held = [name for name in missing if name in _COUNTED]
-    if held:
-        yield f"{NONE} {', '.join(held)}: not measured: the run has no such counters."
+    uncounted = [name for name in missing if name in _COUNTED]
+    if uncounted:
+        yield f"{NONE} {', '.join(uncounted)}: not measured: the run has no such counters."
     if _ENERGY in missing:
         yield f"{NONE} energy: not measured: no meter of a host could be read."
 

@@ -23,9 +23,9 @@ from paceline.units import counted, interval_text, number_text
 
 _MOST_PARTS = 4
 _TIMES_FROM = 2
-"""From this ratio on nobody thinks in per cent."""
+"""Smallest ratio that is written as a factor instead of per cent."""
 _SMALLEST_PART = 0.005
-"""Of A's time: less is not worth a word."""
+"""Smallest share of A's time that is named."""
 
 
 def render(found: Changes, *, width: int = 100, color: bool = False) -> str:
@@ -50,8 +50,12 @@ def render_sides(found: Comparison, *, width: int = 100, color: bool = False) ->
     blocks = ["\n".join(side_text(letter, side) for letter, side in zip(letters(found), found.sides, strict=True))]
     blocks += table_blocks([all_differences_table(found), sides_table(found)], width, color)
     for changes in found.against:
-        told = [text for change in changes.changes for text in (sentence(change, changes.letter), *change.notes)]
-        blocks.append(wrapped([f"{changes.letter} against A", *told, *only_in(changes), *changes.notes], width))
+        sentences_of_side = [
+            text for change in changes.changes for text in (sentence(change, changes.letter), *change.notes)
+        ]
+        blocks.append(
+            wrapped([f"{changes.letter} against A", *sentences_of_side, *only_in(changes), *changes.notes], width)
+        )
         for change in shown_changes(changes.changes):
             blocks += table_blocks([parts_table(change, changes.letter)], width, color)
             if change.gap:
@@ -101,7 +105,7 @@ def percent_interval(found: Versus) -> str:
 
 
 def _named_parts(change: Change) -> list[str]:
-    """The kinds that clearly changed, the largest first, and what is left: `+12 points comm-wait`, `+5 input-wait`."""
+    """The kinds that clearly changed, the largest first, and the rest: `+12 points comm-wait`, `+5 input-wait`."""
     clear = [
         part
         for part in change.parts
@@ -129,7 +133,7 @@ def points_text(share: float) -> str:
 
 
 def _unseen(change: Change) -> str:
-    """What may be there all the same."""
+    """The smallest difference that the test can detect."""
     if change.smallest_seen is None:
         return ""
     return f"; less than {number_text(change.smallest_seen * 100, 2)} % would not have been seen"
@@ -150,17 +154,17 @@ def _minute(instant: str) -> str:
 
 
 def shown_changes(changes: Sequence[Change]) -> list[Change]:
-    """Those whose parts are shown: the real ones, or the last where none is."""
+    """Changes whose parts are shown: the significant ones, or the last one without any."""
     return [change for change in changes if change.time_s.real] or list(changes[-1:])
 
 
 def table_blocks(tables: Iterable[Table], width: int, color: bool) -> list[str]:
-    """Tables with their captions, those that have rows."""
+    """Tables that have rows, with their captions."""
     return [
         f"{table.caption}\n{table_text(table, width=width, color=color).rstrip()}" for table in tables if table.rows
     ]
 
 
 def wrapped(sentences: Iterable[str], width: int) -> str:
-    """Sentences below one another."""
+    """Sentences wrapped to `width`, one per line."""
     return "\n".join(textwrap.fill(each, width, break_long_words=False, break_on_hyphens=False) for each in sentences)

@@ -44,7 +44,7 @@ def render(
     every rank are shown.
     """
     sections: list[Table | str] = ["\n".join(heading(run, found))]
-    sections.append(tables.ledger_table(run, found) if found.ledgers_s else "No rank has a ledger: no spans are left.")
+    sections.append(tables.ledger_table(run, found) if found.ledgers_s else "No rank has a ledger: there are no spans.")
     sections.append(tables.tree_table(found.efficiencies, lost_to) if found.efficiencies else _no_tree(run, found))
     if suspects:
         sections.append("\n".join(["What made the timed steps longer, the costliest first:", *_causes(suspects[:top])]))

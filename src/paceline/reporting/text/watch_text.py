@@ -1,6 +1,6 @@
 """A study that runs, as text for a terminal: how far it is, what its ranks do, what they have learned, where time went.
 
-All names are made printable here: they come from files that anybody may have written.
+Control characters of all names are replaced here: names are read from files of unknown origin.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FEW = 2
 """Ranks on a screen that is too low for more."""
 _BAR = 24
 _STILL_S = 3.0
-"""A rank that has given no sign of life for longer is said to stand still."""
+"""Seconds without a heartbeat after which a rank is shown as silent."""
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST_BARS = 40
 

@@ -1,4 +1,4 @@
-"""Which points a report speaks of: the baseline, the one the verdict is about, those that are drawn."""
+"""Points of a report: the baseline, the point of the verdict, plotted points."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def verdict_point(results: StudyResults) -> PointResult | None:
 
 
 def measures_scaling(results: StudyResults) -> bool:
-    """Whether speed-ups are asked of a study: one factor at a time, only where ranks are among the factors."""
+    """Whether a study has speed-ups: a one-at-a-time design only if ranks are a factor."""
     return results.study.design != "one-at-a-time" or any(p.baseline not in (None, p.point_id) for p in results.points)
 
 
@@ -54,7 +54,7 @@ def same_epochs(results: StudyResults) -> bool:
 
 
 def is_script(results: StudyResults) -> bool:
-    """Whether a script of the user's own was run: it has no epochs, and no accuracy that is known."""
+    """Whether the study runs a script of the user, without known epochs and accuracy."""
     return results.study.script is not None
 
 
@@ -64,12 +64,12 @@ def series_names(results: StudyResults) -> tuple[str, ...]:
 
 
 def has_several_series(results: StudyResults) -> bool:
-    """Whether there are series to be told apart."""
+    """Whether the study has more than one series."""
     return len(series_names(results)) > 1
 
 
 def short_name(results: StudyResults, point: PointResult) -> str:
-    """A point by what tells it from the others: as many ranks everywhere need not be said at each."""
+    """The name of a point, without ranks if all points have equal ranks."""
     alike = len({other.point.ranks for other in results.points}) == 1
     return point.series if alike and point.series else point.label
 

@@ -23,7 +23,7 @@ from paceline.units import bytes_text, counted, duration_text, percent_text
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A label and what stands beside it."""
+    """A label and its text."""
 
     label: str
     text: str
@@ -60,7 +60,7 @@ def _varied(study: Study, path: str, value: str) -> str:
 
 
 def machine_facts(results: StudyResults) -> tuple[Fact, ...]:
-    """What the ranks were given."""
+    """Hosts, cores, devices and versions of the ranks."""
     machine = results.machine
     if machine is None:
         return ()
@@ -96,14 +96,14 @@ def communication_text(results: StudyResults) -> str:
 def _host_facts(machine: Machine) -> list[Fact]:
     """A line for every host where there are several: its processes, their cores, its address."""
     by_host: dict[str, list[ProcessFacts]] = {}
-    for given in machine.ranks:
-        by_host.setdefault(given.place, []).append(given)
+    for process in machine.ranks:
+        by_host.setdefault(process.place, []).append(process)
     if len(by_host) < 2:
         return []
     return [
         Fact(
             f"Host {name}",
-            f"{counted(len(own), 'rank')} ({', '.join(str(given.rank) for given in own)}) on "
+            f"{counted(len(own), 'rank')} ({', '.join(str(process.rank) for process in own)}) on "
             f"{counted(own[0].cores, 'core')}, {own[0].interface} {own[0].addresses[0] if own[0].addresses else ''}",
         )
         for name, own in by_host.items()

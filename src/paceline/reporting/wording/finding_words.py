@@ -50,7 +50,7 @@ def _baseline_missing(values: Values) -> FindingWords:
 def _asked_for_against_given(values: Values) -> FindingWords:
     first = [complaint for complaint, _ in values["complaints"]]
     shown = " ".join(f"{complaint.what} ({counted(runs, 'run')})" for complaint, runs in values["complaints"])
-    forced = "It makes these figures meaningless, and the study was told to go on all the same. "
+    forced = "It makes these figures meaningless; the study was forced to continue. "
     right = " ".join(dict.fromkeys(complaint.right for complaint in first))
     return FindingWords(
         summary=f"{values['found']} of {counted(values['runs'], 'run')} did not get what was asked for. {shown}",
@@ -179,7 +179,7 @@ def _incomplete_ledger(values: Values) -> FindingWords:
     gaps = " ".join(map(note_text, values["gaps"]))
     return FindingWords(
         summary=f"Where the time went is not fully known for {_of_points(values)}. {gaps}",
-        cause="Spans were lost or damaged, so that communication cannot be divided or no ledger be made.",
+        cause="Spans are missing or damaged: communication cannot be divided, or there is no ledger.",
         remedy="Times and accuracies are not touched by this. For a whole ledger run the study with --fresh.",
     )
 

@@ -22,7 +22,7 @@ def _diverged(values: Values) -> FindingWords:
     advice = [f"--set {override} {_ADVICE[override]}" for override in values["advice"]]
     return FindingWords(
         summary=f"{counted(values['found'], 'run')} of {values['runs']} diverged. {_first(values)}.",
-        cause="Steps were too large for the loss to come down; times of such a run are real, its accuracy is not.",
+        cause="Steps were too large for the loss to fall; times of such a run are real, its accuracy is not.",
         remedy=" ".join(("Lower the learning rate: --set train.lr=..., or find one with paceline tune lr.", *advice)),
     )
 
@@ -85,8 +85,8 @@ def _strategy(values: Values) -> tuple[str, str]:
 
 def _more_ranks(values: Values) -> tuple[str, str]:
     return (
-        "Batch and recipe are the same, so sums of gradients differ in rounding alone: what is left is what each rank "
-        "does by itself, such as batch-norm over a smaller share of the batch.",
+        "Batch and recipe are the same, so sums of gradients differ in rounding alone: the remaining cause is what "
+        "each rank computes alone, such as batch-norm over a smaller share of the batch.",
         "For a model with batch-norm: --set train.sync_batchnorm=true.",
     )
 
@@ -130,7 +130,7 @@ def _batch_beyond_noise(values: Values) -> FindingWords:
 def _schedule_unfinished(values: Values) -> FindingWords:
     progress = values["progress"]
     return FindingWords(
-        summary=f"AdaScale did not come to the end of its schedule at {_of_points(values)}: least far with "
+        summary=f"AdaScale did not reach the end of its schedule at {_of_points(values)}: least far with "
         f"{values['worst']}, to {percent_text(progress, 0)} of it.",
         cause="The schedule goes by what steps are worth, and those of a larger batch are worth less than its size: as "
         "much training as with the smaller batch takes more epochs.",

@@ -1,4 +1,4 @@
-"""Sentences about learning: who reaches the target first and for the least, and what accuracies over repeats show."""
+"""Sentences about learning: time and cost to the target, test accuracies over repeats, fine-tuning, features."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def target_sentences(results: StudyResults) -> list[str]:
 
 
 def _rule(results: StudyResults) -> list[str]:
-    """How a target was chosen that nobody gave."""
+    """How the target was chosen if it is not configured."""
     return [] if results.lesson.rule == "given" else [f"That target is {results.lesson.rule}."]
 
 
@@ -85,7 +85,7 @@ def tested(results: StudyResults) -> list[tuple[PointResult, Spread]]:
 
 
 def check_is_of_fewer(results: StudyResults, check: AccuracyCheck) -> bool:
-    """Whether runs that learned nothing were left out of it."""
+    """Whether the check excludes runs that learned nothing."""
     if check.p_different is not None and check.p_equal is None:
         return True
     both = [point for point_id in (check.point_id, check.against) if (point := point_by_id(results, point_id))]
@@ -112,8 +112,8 @@ def accuracy_checks_sentence(results: StudyResults) -> str:
         (counts[OPEN], "neither shown to differ nor to be equal"),
         (counts[FEW], "measured too few times to tell"),
     ]
-    told = [f"{count} {'is' if count == 1 else 'are'} {what}" for count, what in parts if count]
-    return f"Of {len(checks)} test accuracies that the repeats compare with a reference, {listed(told)}."
+    outcomes = [f"{count} {'is' if count == 1 else 'are'} {what}" for count, what in parts if count]
+    return f"Of {len(checks)} test accuracies that the repeats compare with a reference, {listed(outcomes)}."
 
 
 def _one_pair(check: AccuracyCheck) -> str:
@@ -156,7 +156,7 @@ def gain_sentences(results: StudyResults) -> list[str]:
 
 
 def features_sentences(results: StudyResults) -> list[str]:
-    """Said wherever a point did not pass its images through the whole network in every epoch."""
+    """That the head was trained on cached features, if any point did so."""
     points = [point for point in results.points if point.features]
     if not points:
         return []

@@ -66,7 +66,7 @@ def shared_epoch_note(results: StudyResults) -> str:
         return ""
     return (
         f"An epoch has the same {count_text(samples)} samples at every point: over ranks it is strong scaling, and its "
-        "speed-up that of the samples/s. The batch grows with the ranks, so that a step is weak scaling."
+        "speed-up that of the samples/s. The batch grows with the ranks, so a step is weak scaling."
     )
 
 
@@ -76,5 +76,5 @@ def factor_heading(path: str) -> str:
 
 
 def parameters_text(results: StudyResults) -> str:
-    """The number of the model's parameters, where a run has said it."""
+    """Number of the model's parameters; a dash if no run recorded it."""
     return count_text(next((point.parameters for point in results.points if point.parameters), None))

@@ -1,8 +1,7 @@
 """The sentences of a report: the verdict, what explains it, and what has to be known.
 
-A sentence claims no more than its figures carry: a range is called a range, a difference that the
-interval does not show is not called one, and a lost part is named only where the ledgers add up
-to what was lost.
+A sentence claims no more than its figures show: a range is called a range, a difference within the interval is not
+called one, and a cause of lost efficiency is named only if the ledgers account for the loss.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ def verdict_figure(results: StudyResults, text: str, added: Sequence[str] = ()) 
 
 
 def remarks(results: StudyResults, opening: Sequence[str | None] = ()) -> tuple[str, ...]:
-    """What stands beside the verdict: the lost part, accuracy, who reaches the target first, and what was left out."""
+    """Sentences after the verdict: largest loss, accuracy, first point at the target, excluded points."""
     accuracy = [] if not opening and _accuracy_answered(results) else [_accuracy(results), _checked(results)]
     accuracy += gain_sentences(results)
     if results.study.asks == "accuracy":  # its figures are of all points, those that share cores among them
@@ -115,7 +114,7 @@ def remarks(results: StudyResults, opening: Sequence[str | None] = ()) -> tuple[
 
 
 def _accuracy_answered(results: StudyResults) -> bool:
-    """Whether the verdict has said what there is about accuracies."""
+    """Whether the verdict already contains the accuracies."""
     asked = results.study.asks == "accuracy" and not results.effects
     return asked and bool(accuracy_verdict(results))
 
@@ -125,7 +124,7 @@ def _checked(results: StudyResults) -> str:
 
 
 def _not_run(results: StudyResults) -> str:
-    """How many points were left out; each has its reason in a table of its own."""
+    """Number of points that were not run, with the first reason; a table has all."""
     if not results.not_run:
         return ""
     first = results.not_run[0]
