@@ -31,25 +31,20 @@ def published_comparison(
     updates: Mapping[str, Interval] | None = None,
     overridden: Mapping[str, tuple[str, ...]] | None = None,
 ) -> PublishedComparison:
-    """The published study next to the results of ours; `cpu_times` are of the points' median runs, `updates` what an
-    update takes at each point, `overridden` the settings that differ from the shipped study.
+    """The published study and our results, cell by cell.
 
-    A study that was made for some of the questions has these alone, and no table.
+    `cpu_times` are of the points' median runs, `updates` the times of an update by point, `overridden` the settings
+    that differ from the shipped study. A study made for some of the questions has these alone, and no table.
     """
     here = results.study.name
-    if here in published.asked_alone:
-        own = [question for question in published.questions if here in question.studies]
-        found = answers(own, Evidence(results=results, cpu_times=cpu_times or {}))
-        return PublishedComparison(
-            published=published, tables=(), contradictions=(), answers=found, overridden=dict(overridden or {})
-        )
-    disagreeing = contradictions(published)
-    evidence = Evidence(results=results, cpu_times=cpu_times or {}, contradictions=disagreeing)
+    alone = here in published.asked_alone
+    questions = [each for each in published.questions if here in each.studies] if alone else published.questions
+    found = () if alone else contradictions(published)
     return PublishedComparison(
         published=published,
-        tables=tuple(_table(table, results, updates or {}) for table in published.tables),
-        contradictions=disagreeing,
-        answers=answers(published.questions, evidence),
+        tables=() if alone else tuple(_table(table, results, updates or {}) for table in published.tables),
+        contradictions=found,
+        answers=answers(questions, Evidence(results=results, cpu_times=cpu_times or {}, contradictions=found)),
         overridden=dict(overridden or {}),
     )
 

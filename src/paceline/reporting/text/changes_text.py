@@ -17,7 +17,7 @@ from paceline.reporting.tables.change_tables import (
 )
 from paceline.reporting.tables.point_tables import Table
 from paceline.reporting.tables.side_tables import all_differences_table, letters, sides_table
-from paceline.reporting.text.report_text import table_text
+from paceline.reporting.text.report_text import table_blocks
 from paceline.reporting.wording.phrases import interval_phrase
 from paceline.units import counted, interval_text, number_text
 
@@ -156,13 +156,6 @@ def _minute(instant: str) -> str:
 def shown_changes(changes: Sequence[Change]) -> list[Change]:
     """Changes whose parts are shown: the significant ones, or the last one without any."""
     return [change for change in changes if change.time_s.real] or list(changes[-1:])
-
-
-def table_blocks(tables: Iterable[Table], width: int, color: bool) -> list[str]:
-    """Tables that have rows, with their captions."""
-    return [
-        f"{table.caption}\n{table_text(table, width=width, color=color).rstrip()}" for table in tables if table.rows
-    ]
 
 
 def wrapped(sentences: Iterable[str], width: int) -> str:

@@ -72,6 +72,13 @@ def table_text(table: Table, *, width: int = 100, color: bool = False) -> str:
     return _recorded(console)
 
 
+def table_blocks(tables: Iterable[Table], width: int, color: bool) -> list[str]:
+    """Tables that have rows, with their captions."""
+    return [
+        f"{table.caption}\n{table_text(table, width=width, color=color).rstrip()}" for table in tables if table.rows
+    ]
+
+
 def _console(width: int, color: bool) -> Console:
     # No detection by rich: a model is rendered to the same text everywhere.
     return Console(
