@@ -11,8 +11,8 @@ from dataclasses import replace
 import report_samples as samples
 from paceline.analyze.stats.intervals import median_interval
 from paceline.analyze.study.study_results import study_results
-from paceline.published.beside import beside
-from paceline.published.records import Answer, Beside
+from paceline.published.beside import published_comparison
+from paceline.published.records import Answer, PublishedComparison
 from paceline.published.section.published_section import published_section
 from paceline.published.table_files import published_study
 from paceline.records.counters import CpuTime, CpuTimes
@@ -113,11 +113,11 @@ def results_of(
     return replace(found, points=tuple(_with_ledger(row) for row in found.points))
 
 
-def beside_of(results: StudyResults) -> Beside:
+def beside_of(results: StudyResults) -> PublishedComparison:
     """The results beside the published study that theirs names."""
     timed = [point for point in results.points if point.runs]
     updates = {point.point_id: median_interval([0.01 * n for n in range(1, point.runs + 1)]) for point in timed}
-    return beside(published_study(results.study.published), results, {}, updates)
+    return published_comparison(published_study(results.study.published), results, {}, updates)
 
 
 def section_of(results: StudyResults) -> AddedSection:

@@ -15,10 +15,10 @@ from paceline.analyze.run.messages import Messages
 from paceline.analyze.study.study_results import study_results
 from paceline.analyze.views.picture import MOST_PARTS, picture
 from paceline.errors import FolderError
-from paceline.published.beside import beside
+from paceline.published.beside import published_comparison
 from paceline.published.folder_copy import read_copy
 from paceline.published.matching.updates import asks_for_updates, update_intervals
-from paceline.published.records import Beside
+from paceline.published.records import PublishedComparison
 from paceline.published.section.published_rows import published_csv
 from paceline.published.section.published_section import published_section
 from paceline.records.counters import CpuTimes
@@ -71,14 +71,14 @@ def rebuild(
 
 def _compared(
     folder: Path, results: StudyResults, collected: Collected, cpu_times: Mapping[str, CpuTimes]
-) -> Beside | None:
+) -> PublishedComparison | None:
     """The results beside the published study that the folder has a copy of; None if it has none."""
     copy = read_copy(StudyFolder(folder))
     if copy is None:
         return None
     runs = [run.result for run in collected.runs] if asks_for_updates(copy.published, collected.study.name) else []
     updates = update_intervals(runs, lambda result: collect.traces(collected.run_of(result)))
-    return beside(copy.published, results, cpu_times, updates, copy.overridden)
+    return published_comparison(copy.published, results, cpu_times, updates, copy.overridden)
 
 
 def _analyzed(folder: Path, collected: Collected, target: float | None, margin: float | None) -> StudyResults:

@@ -61,11 +61,11 @@ class ComparedFolders(ShownText):
 
     def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
         """What differed beforehand, what changed, and where it comes from."""
-        from paceline.reporting.text import changes_text, sides_text
+        from paceline.reporting.text import changes_text
 
         first, *others = self.comparison.against
         if others:
-            return sides_text.render(self.comparison, width=width, color=color)
+            return changes_text.render_sides(self.comparison, width=width, color=color)
         return changes_text.render(first, width=width, color=color)
 
     def to_dict(self) -> dict[str, Any]:

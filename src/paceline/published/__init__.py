@@ -1,4 +1,4 @@
-"""Studies that others published: their tables, our results beside them, and the questions that they left open.
+"""Published studies: their tables, our results next to them, and their open questions.
 
 tables/         the published figures as CSV, and what they mean as TOML
 records         published tables, our cells beside them, contradictions, answers

@@ -1,8 +1,8 @@
-"""Published studies beside ours: what a report printed, what was measured here, and what both leave open.
+"""Published studies and ours: published cells, our cells, contradictions, open questions.
 
     PublishedStudy ── PublishedTable ── PublishedRow ── PublishedCell     facts, from the files of the package
     Beside         ── TableBeside    ── RowBeside    ── OurCell           the same cells, as far as they were run here
-                   ├─ Contradiction                                       what the printed cells say of one another
+                   ├─ Contradiction                                       published cells that disagree
                    └─ Answer                                              open questions
 
 A cell of ours has a figure or a reason why there is none, never neither.
@@ -34,13 +34,13 @@ class PublishedColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedCell:
-    """One printed figure."""
+    """One published figure."""
 
     column: str
     value: float | int | str | None
     """None where the table leaves it open."""
     text: str
-    """As printed: its digits say how finely it was read."""
+    """As published: the digits show the precision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class PublishedRow:
     """One line of a table."""
 
     names: tuple[str, ...]
-    """What stands under the table's keys."""
+    """Values of the table's key columns."""
     settings: dict[str, tuple[Scalar, ...]]
     """Path of a setting -> the values of ours that stand for this row."""
     cells: tuple[PublishedCell, ...]
@@ -59,7 +59,7 @@ class PublishedRow:
     epoch: int | None = None
     """Of a row about one epoch, from 1 on; 0 for the test after the last."""
     baseline: int | None = None
-    """Number of the row that this one is given in per cent of."""
+    """Number of the row that is 100 %."""
     study: str = ""
     """The shipped study that has this row, where those of one report are divided; empty where they are not."""
 
@@ -79,7 +79,7 @@ class PublishedTable:
     columns: tuple[PublishedColumn, ...]
     rows: tuple[PublishedRow, ...]
     constants: dict[str, float | int] = field(default_factory=dict)
-    """What holds for all rows and is not in the table: epochs, train_samples, batch_per_rank."""
+    """Constants of all rows that are not in the table: epochs, train_samples, batch_per_rank."""
 
     def column(self, measure: str) -> PublishedColumn | None:
         """The column of a measure; None where the table has none."""
@@ -88,16 +88,16 @@ class PublishedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a report left open."""
+    """An open question of a publication."""
 
     name: str
     text: str
     studies: tuple[str, ...]
     """Shipped studies that answer it; none where that has to wait."""
     how: str
-    """What of them does, in a sentence."""
+    """How they answer it, in a sentence."""
     missing: str = ""
-    """Where no study does: what it waits for."""
+    """What is missing for a study that could."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,17 +109,17 @@ class PublishedStudy:
     hardware: str
     software: str
     settings: str
-    """What is said about the training."""
+    """Published settings of the training."""
     not_given: tuple[str, ...]
-    """What is not, and had to be chosen here."""
+    """Settings that are not published and were chosen here."""
     chosen: dict[str, dict[str, str]]
-    """Every shipped study that repeats rows -> what of this concerns it, and what was chosen."""
+    """Shipped study that repeats rows -> setting that is not published -> the choice."""
     differs: dict[str, tuple[str, ...]]
-    """Shipped study -> what it has otherwise than print, whatever its size; empty where that is nothing."""
+    """Shipped study -> its differences from the publication at every size."""
     tables: tuple[PublishedTable, ...]
     questions: tuple[Question, ...]
     stand_ins: dict[str, str] = field(default_factory=dict)
-    """Data set of ours -> what is to be said of accuracies on it, where the published one is another."""
+    """Data set of ours that replaces the published one -> a note on accuracies."""
     leads: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Shipped study -> the questions whose answers, in this order, answer its own; TIME is what its times say."""
     asked_alone: tuple[str, ...] = ()
@@ -127,8 +127,8 @@ class PublishedStudy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OurCell:
-    """What was measured here in place of a published cell, or why nothing was."""
+class MeasuredCell:
+    """Our figure for a published cell, or the reason why there is none."""
 
     column: str
     value: float | int | str | None = None
@@ -147,20 +147,20 @@ class OurCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowBeside:
+class ComparedRow:
     """Our cells for one published row."""
 
-    cells: tuple[OurCell, ...]
+    cells: tuple[MeasuredCell, ...]
     notes: tuple[str, ...] = ()
-    """What stands in for what, and what a figure is not fit for."""
+    """Replacements, and limits of the figures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableBeside:
+class ComparedTable:
     """Our cells for one published table, row by row."""
 
     table: PublishedTable
-    rows: tuple[RowBeside, ...]
+    rows: tuple[ComparedRow, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +176,7 @@ class Contradiction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What is to be said to an open question."""
+    """The answer to an open question."""
 
     question: Question
     answered: bool
@@ -201,11 +201,11 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class PublishedComparison:
     """A published study and ours, cell by cell."""
 
     published: PublishedStudy
-    tables: tuple[TableBeside, ...]
+    tables: tuple[ComparedTable, ...]
     contradictions: tuple[Contradiction, ...]
     answers: tuple[Answer, ...]
     overridden: dict[str, tuple[str, ...]] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """The files of published studies -> their tables, rows and questions.
 
-    published/NAME.toml     what was used and said, how columns and rows find our results, and the open questions
-    published/*.csv         the figures, as printed
+    published/NAME.toml     what was used and stated, how columns and rows find our results, and the open questions
+    published/*.csv         the published figures
 
 A key says which row it is; what else is in it says how the row finds its point:
 
@@ -15,11 +15,11 @@ A key says which row it is; what else is in it says how the row finds its point:
 
 `repeated_by` are our studies that have rows of the tables, `asked_alone` those that answer questions and have none.
 
-    differs = ["64 ranks"]                what all that repeat rows have otherwise than print; empty for nothing
+    differs = ["64 ranks"]                how studies that repeat rows differ from the publication
     [differs] mnist-mpi = [...]           the same of one study
-    [chosen] repeats = "5"                what print does not give, and what was chosen in all that repeat rows
-    repeats = { mnist-mpi = "5" }         or in some; a study that is left out is not concerned
-    [stand_ins] fruits = "..."            what is said of accuracies on a data set that is not the published one
+    [chosen] repeats = "5"                a setting that is not published, and what was chosen for it
+    repeats = { mnist-mpi = "5" }         or by study
+    [stand_ins] fruits = "..."            what is stated about accuracies on a data set that is not the published one
 
 `[leads]` says which answers a study's report opens with, in order: those to its own question. `time` stands for what
 its times say.
@@ -56,25 +56,25 @@ def published_names() -> tuple[str, ...]:
 @functools.cache
 def published_study(name: str) -> PublishedStudy:
     """What one of them measured."""
-    said = tomllib.loads((_files() / f"{name}.toml").read_text(encoding="utf-8"))
-    studies, asked_alone = tuple(said.pop("repeated_by")), tuple(said.pop("asked_alone", ()))
-    choices = {item: _by_study(choice, studies) for item, choice in said.pop("chosen").items()}
-    differs = _by_study(said.pop("differs"), studies, asked_alone)
+    spec = tomllib.loads((_files() / f"{name}.toml").read_text(encoding="utf-8"))
+    studies, asked_alone = tuple(spec.pop("repeated_by")), tuple(spec.pop("asked_alone", ()))
+    choices = {item: _by_study(choice, studies) for item, choice in spec.pop("chosen").items()}
+    differs = _by_study(spec.pop("differs"), studies, asked_alone)
     return PublishedStudy(
         not_given=tuple(choices),
         chosen={study: {item: own[study] for item, own in choices.items() if study in own} for study in studies},
         differs={study: tuple(phrases) for study, phrases in differs.items()},
-        tables=tuple(_table(table) for table in said.pop("tables")),
-        questions=tuple(_question(question) for question in said.pop("questions")),
-        leads={study: tuple(names) for study, names in said.pop("leads", {}).items()},
+        tables=tuple(_table(table) for table in spec.pop("tables")),
+        questions=tuple(_question(question) for question in spec.pop("questions")),
+        leads={study: tuple(names) for study, names in spec.pop("leads", {}).items()},
         asked_alone=asked_alone,
-        **said,  # what is a field as it stands; anything else is refused
+        **spec,  # what is a field as it stands; anything else is refused
     )
 
 
-def _by_study(said: Any, studies: Sequence[str], others: Sequence[str] = ()) -> Mapping[str, Any]:
-    """Study -> what is said of it, by its name or of all `studies` at once."""
-    own: Mapping[str, Any] = said if isinstance(said, Mapping) else dict.fromkeys(studies, said)
+def _by_study(spec: Any, studies: Sequence[str], others: Sequence[str] = ()) -> Mapping[str, Any]:
+    """Study -> its value, by the name of the study or of all `studies` at once."""
+    own: Mapping[str, Any] = spec if isinstance(spec, Mapping) else dict.fromkeys(studies, spec)
     assert own.keys() <= {*studies, *others}, f"studies that it does not have: {own.keys() - {*studies, *others}}"
     return own
 
@@ -83,27 +83,27 @@ def _files() -> Traversable:
     return importlib.resources.files("paceline.published") / "tables"
 
 
-def _question(said: Mapping[str, Any]) -> Question:
+def _question(spec: Mapping[str, Any]) -> Question:
     return Question(
-        name=said["name"],
-        text=said["text"],
-        studies=tuple(said["studies"]),
-        how=said["how"],
-        missing=said.get("missing", ""),
+        name=spec["name"],
+        text=spec["text"],
+        studies=tuple(spec["studies"]),
+        how=spec["how"],
+        missing=spec.get("missing", ""),
     )
 
 
-def _table(said: Mapping[str, Any]) -> PublishedTable:
-    lines = list(csv.DictReader((_files() / said["file"]).read_text(encoding="utf-8").splitlines()))
-    keys, columns = said["keys"], said["columns"]
+def _table(spec: Mapping[str, Any]) -> PublishedTable:
+    lines = list(csv.DictReader((_files() / spec["file"]).read_text(encoding="utf-8").splitlines()))
+    keys, columns = spec["keys"], spec["columns"]
     shown = {name: how for name, how in keys.items() if "baseline" not in how or "machine" in how}
     return PublishedTable(
-        name=said["file"].removesuffix(".csv"),
-        caption=said["caption"],
+        name=spec["file"].removesuffix(".csv"),
+        caption=spec["caption"],
         keys=tuple(how["heading"] for how in shown.values()),
         columns=tuple(PublishedColumn(name=name, **how) for name, how in columns.items()),
         rows=tuple(_row(lines, index, keys, tuple(shown), tuple(columns)) for index in range(len(lines))),
-        constants=said.get("constants", {}),
+        constants=spec.get("constants", {}),
     )
 
 

@@ -1,4 +1,4 @@
-"""Results made readable: one model, rendered as a page, as text and as JSON.
+"""Reports of results: one model, rendered as a page, as text and as JSON.
 
     StudyResults ── report_model ──▶ ReportModel ── html ──▶ report.html
     RunPicture  │  (of median runs)             └── text ──▶ the terminal

@@ -1,6 +1,6 @@
-"""What a package outside the report adds to it: tables, sentences and answers, with their own HTML.
+"""A section that another package adds to the report: tables, sentences and answers, with their HTML.
 
-The report knows the place of the section and shows it in every form. What it says is decided by whoever adds it.
+The report has a place for it in every output format; the other package decides its content.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ShownAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddedSection:
-    """A section, before it is set in HTML or in text; empty where nothing is added."""
+    """A section, before it is rendered; empty by default."""
 
     about: tuple[Fact, ...] = ()
     tables: tuple[Table, ...] = ()
@@ -46,11 +46,11 @@ class AddedSection:
     figures: tuple[str, ...] = ()
     """Figures that these sentences rest on, as they are written there."""
     next_step: Step | None = None
-    """What to run next, where the section knows it."""
+    """What to run next; None if the section does not know."""
     html: Mapping[str, Callable[[AddedSection], str]] = field(default_factory=dict)
-    """Anchor of a part of the page -> what makes its HTML."""
+    """Anchor of a part of the page -> function that makes its HTML."""
     as_json: dict[str, Any] | None = None
-    """What `--json` has of it."""
+    """Its part of `--json`."""
 
     def html_of(self, anchor: str) -> str:
         """The HTML of a part; empty where the section has no such part."""

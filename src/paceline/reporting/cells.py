@@ -1,4 +1,4 @@
-"""Cells of a table: values, and the text that is made of them where a table is set.
+"""Cells of a table: values, and the text that they are rendered to.
 
     Cell(4, marks=("*",))                                    4 *
     interval_cell(interval)                                  1.88 [1.83, 1.91]
@@ -6,7 +6,7 @@
     Cell("flat")                                             flat
     Cell(None)                                               –
 
-Nobody reads a value back out of a text: CSV takes `number`, pages and terminals take `figure` and `beside`.
+No value is parsed out of a text: CSV uses `number`, pages and terminals use `figure` and `beside`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value, and what stands beside it in smaller type."""
+    """A value, and its qualification in smaller type."""
 
     value: float | str | None
     """A word is shown as it is; None is what was not measured."""

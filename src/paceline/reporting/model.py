@@ -1,10 +1,9 @@
-"""ReportModel: all that a report says, before it is set in HTML or in text.
+"""ReportModel: the content of a report, before it is rendered as HTML or text.
 
 words    verdict, remarks, findings          tables   figures and ledgers as strings
 steps    what to run next, how to repeat     facts    machine, settings, protocol, definitions
 series, scaling   numbers to draw            comparison_tables   series side by side
 inside   what a run's traces show           tree     factors of the efficiency
-one_factor_tables   in % of a baseline, and what was not run
 resource_tables   messages, memory, real, user and sys, energy
 learning_tables, learning_words   what the curves show, and accuracies over repeats
 added_section   what another package adds: published tables and open questions
@@ -23,13 +22,11 @@ from paceline.reporting.added_section import AddedSection
 from paceline.reporting.figures import drawn_series, scaling
 from paceline.reporting.figures.drawn_series import Accuracies, LearningCurve, Ledger
 from paceline.reporting.figures.scaling import Ranking, Scaling
-from paceline.reporting.html.inside import Inside, insides
+from paceline.reporting.html.inside import RunView, run_views
 from paceline.reporting.html.tree import Tree, efficiency_tree
 from paceline.reporting.tables import (
     comparison_tables,
     learning_tables,
-    one_factor_tables,
-    phase_tables,
     point_tables,
     resource_tables,
 )
@@ -41,7 +38,7 @@ from paceline.reporting.wording.characters import printable
 from paceline.reporting.wording.choice import drawn_points, same_epochs
 from paceline.reporting.wording.facts import Fact
 from paceline.reporting.wording.next_commands import Step
-from paceline.reporting.wording.one_factor_words import changed_alone
+from paceline.reporting.wording.one_factor_words import single_change_labels
 from paceline.reporting.wording.phrases import shared_epoch_note
 from paceline.reporting.wording.verdict_words import ShownFinding
 
@@ -62,7 +59,7 @@ class RankLedger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportModel:
-    """Sentences, table rows and plot series: everything is chosen, nothing is set in type."""
+    """Sentences, table rows and plot series, without markup."""
 
     name: str
     title: str
@@ -82,13 +79,13 @@ class ReportModel:
     side_by_side: tuple[SideBySide, ...]
     """One for each number of ranks at which there are several series."""
     extras: Table
-    """What was measured before and beside the training; without rows where nothing was."""
+    """Loading, queues and staleness; without rows if not measured."""
     effects: Table
     """Every value of every factor in % of the baseline; without rows where the design is another."""
     effects_drawn: tuple[Effect, ...]
-    """The same as numbers."""
+    """`effects` as numbers."""
     not_run: Table
-    """Points that the machine or cluster could not hold; without rows where there is none."""
+    """Points that did not fit on the machine or cluster; may have no rows."""
     learning: Table
     """When points are stable and at the target; without rows where there is no validation."""
     accuracies_drawn: Accuracies
@@ -99,11 +96,11 @@ class ReportModel:
     """The test after every phase; without rows where there is one phase alone."""
     ledger: Table
     brief_ledger: Table
-    """The same for a terminal: where there are many points, of those that the verdict is about."""
+    """`ledger` for a terminal: with many points, only of those that the verdict is about."""
     resources: Table
     """Messages, memory, CPU time and energy of the median runs; without rows where none was measured."""
     tree: Tree
-    inside: tuple[Inside, ...]
+    inside: tuple[RunView, ...]
     """Median runs that can be looked into, the widest first."""
     rank_ledgers: tuple[RankLedger, ...]
     published: AddedSection
@@ -137,14 +134,13 @@ def report_model(
     lost_to: Mapping[str, Mapping[str, float]] | None = None,
     published: AddedSection | None = None,
 ) -> ReportModel:
-    """What there is to say about a study's results.
+    """The report of a study's results.
 
-    `pictures` and `cpu_times` are of the points' median runs, `lost_to` says how much of a point's lost efficiency each
-    factor explains: all by point_id, and for some points perhaps alone. `published` compares them with a
-    published study.
+    `pictures` and `cpu_times` are of the points' median runs, `lost_to` has the share of a point's lost efficiency that
+    each factor explains. All are by point_id and may lack points. `published` compares them with a published study.
     """
     added = published or AddedSection()
-    drawn, laws, names = drawn_points(results), shown_laws(results), changed_alone(results)
+    drawn, laws, names = drawn_points(results), shown_laws(results), single_change_labels(results)
     verdict = verdict_words.verdict(results, added.opening)
     strong_epoch = shared_epoch_note(results)
     model = ReportModel(
@@ -161,18 +157,18 @@ def report_model(
         figures=point_tables.figures_table(results),
         side_by_side=comparison_tables.side_by_side(results),
         extras=comparison_tables.extras_table(results),
-        effects=one_factor_tables.effects_table(results),
+        effects=comparison_tables.effects_table(results),
         effects_drawn=results.effects,
-        not_run=one_factor_tables.not_run_table(results),
+        not_run=comparison_tables.not_run_table(results),
         learning=learning_tables.learning_table(results),
         accuracies_drawn=drawn_series.accuracies(results),
         accuracies=learning_tables.accuracy_table(results),
-        phases=phase_tables.phase_table(results),
+        phases=learning_tables.phase_table(results),
         ledger=point_tables.ledger_table(results, results.points),
         brief_ledger=point_tables.ledger_table(results, drawn),
         resources=resource_tables.resource_table(results, cpu_times or {}),
         tree=efficiency_tree(results, lost_to or {}),
-        inside=insides(results, pictures or {}, cpu_times or {}),
+        inside=run_views(results, pictures or {}, cpu_times or {}),
         rank_ledgers=_rank_ledgers(results),
         published=added,
         laws=laws,
@@ -192,7 +188,6 @@ def report_model(
             *facts.definitions(results),
             *comparison_tables.definitions(results),
             *learning_tables.definitions(results),
-            *one_factor_tables.definitions(results),
             *laws.definitions,
         ),
         repeat=next_commands.repeat_steps(results),
@@ -216,7 +211,7 @@ def _rank_ledgers(results: StudyResults) -> tuple[RankLedger, ...]:
 
 
 def _printable(part: Any) -> Any:
-    """The same with every string safe to print."""
+    """The part with control characters of every string replaced."""
     if isinstance(part, str):
         return printable(part)
     if isinstance(part, tuple):

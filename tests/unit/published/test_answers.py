@@ -8,7 +8,7 @@ import pytest
 
 import published_samples
 from paceline.published.answers.verdicts_by_name import VERDICTS
-from paceline.published.beside import beside
+from paceline.published.beside import published_comparison
 from paceline.published.table_files import published_names, published_study
 from paceline.studies.load.load import load_study, shipped_studies
 from published_samples import answer
@@ -66,7 +66,7 @@ def test_studies_that_repeat_no_row_have_their_questions_alone(name: str) -> Non
 def test_a_verdict_has_two_sentences_at_most(name: str, cores: int, repeats: int) -> None:
     results = published_samples.results_of(name, cores=cores, repeats=repeats)
     times = {point.point_id: published_samples.cpu_times(1e9) for point in results.points}
-    for one in beside(published_study(results.study.published), results, times).answers:
+    for one in published_comparison(published_study(results.study.published), results, times).answers:
         assert one.verdict.endswith((".", "cuda")), one.verdict
         assert len(re.split(r"(?<=[.?]) ", one.verdict)) <= 2, one.verdict
         assert len(re.split(r"(?<=[.?]) ", one.opening)) <= 2, one.opening

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import published_samples
-from paceline.published.beside import beside
+from paceline.published.beside import published_comparison
 from paceline.published.records import Answer
 from paceline.published.table_files import published_study
 from paceline.records.learning import Turn
@@ -82,7 +82,7 @@ def test_an_open_interval_of_epochs_to_stable_is_never_before_another() -> None:
 
 
 def _stable_answer(results: StudyResults) -> Answer:
-    found = beside(published_study("caltech256-gpus"), results, {})
+    found = published_comparison(published_study("caltech256-gpus"), results, {})
     return next(one for one in found.answers if one.question.name == "epochs-to-stable-vs-ranks")
 
 

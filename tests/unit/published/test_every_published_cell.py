@@ -9,9 +9,9 @@ import pytest
 
 import published_samples
 import report_samples
-from paceline.published.beside import beside
+from paceline.published.beside import published_comparison
 from paceline.published.matching.measures import _MEASURES
-from paceline.published.records import Beside
+from paceline.published.records import PublishedComparison
 from paceline.published.table_files import published_names, published_study
 from paceline.records.results import StudyResults
 
@@ -65,7 +65,7 @@ def test_every_column_is_a_key_or_has_a_measure(name: str) -> None:
 @pytest.mark.parametrize("name", published_names())
 def test_each_cell_has_a_figure_or_a_reason(name: str, case: str) -> None:
     """Of any results, those of another study included."""
-    found = beside(published_study(name), RESULTS[case])
+    found = published_comparison(published_study(name), RESULTS[case])
     assert cells(found) == sum(len(t.rows) * len(t.columns) for t in published_study(name).tables)
     for table in found.tables:
         for row, printed in zip(table.rows, table.table.rows, strict=True):
@@ -80,5 +80,5 @@ def test_each_cell_has_a_figure_or_a_reason(name: str, case: str) -> None:
     assert all(answer.verdict for answer in found.answers)
 
 
-def cells(found: Beside) -> int:
+def cells(found: PublishedComparison) -> int:
     return sum(len(row.cells) for table in found.tables for row in table.rows)

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 import published_samples
-from paceline.published.beside import beside
+from paceline.published.beside import published_comparison
 from paceline.published.matching.measures import time_percent
 from paceline.published.matching.row_points import match
-from paceline.published.records import OurCell
+from paceline.published.records import MeasuredCell
 from paceline.published.table_files import published_study
 from paceline.records.results import StudyResults
 
 
-def cell(results: StudyResults, row: int, column: str, *, table: int = 0) -> OurCell:
+def cell(results: StudyResults, row: int, column: str, *, table: int = 0) -> MeasuredCell:
     found = published_samples.beside_of(results).tables[table]
     return next(one for one in found.rows[row].cells if one.column == column)
 
@@ -164,4 +164,4 @@ def test_rows_of_another_study_name_it() -> None:
 def test_a_diverged_training_has_no_accuracy() -> None:
     results = published_samples.results_of("mnist-mpi", accuracy=lambda point, run: float("nan"))
     assert "diverged" in cell(results, 0, "test_accuracy").reason
-    assert beside(published_study("mnist-mpi"), results).answers
+    assert published_comparison(published_study("mnist-mpi"), results).answers

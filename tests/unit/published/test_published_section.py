@@ -11,35 +11,34 @@ import pytest
 
 import published_samples
 import report_samples
-from paceline.published.records import Beside, OurCell, RowBeside, TableBeside
+from paceline.published.records import ComparedRow, ComparedTable, MeasuredCell, PublishedComparison
 from paceline.published.section.column_meanings import _KEYS, _MEASURES, table_meanings
-from paceline.published.section.published_html import tables_html
 from paceline.published.section.published_rows import published_csv
-from paceline.published.section.published_section import _around, own_text, published_section
+from paceline.published.section.published_section import _bracket_notes, own_texts, published_section, section_html
 from paceline.published.table_files import published_names, published_study
 from paceline.records.results import StudyResults
 from paceline.reporting.export.json_view import json_object
 from paceline.reporting.html import report_page
 from paceline.reporting.model import report_model
 from paceline.reporting.text import report_text
-from paceline.reporting.wording.glossary import meanings
+from paceline.reporting.wording.facts import meanings
 
 
 @pytest.mark.parametrize(
     ("cell", "unit", "expected"),
     [
-        (OurCell(column="", value=8.087, low=8.08, high=8.14, coverage=0.94, n=5), "s", "8.09 [8.08, 8.14]"),
-        (OurCell(column="", value=0.96357, std=0.00032, n=5), "fraction", "0.9636 ± 0.0003"),
-        (OurCell(column="", value=690590, n=1), "count", "690,590"),
-        (OurCell(column="", value=103.456, low=101.0, high=104.0, n=3), "percent", "103.5 [101.0, 104.0]"),
-        (OurCell(column="", value=11, low=10.0, high=13.0, coverage=0.9, n=5), "", "11 [10, 13]"),
-        (OurCell(column="", value=11, low=8.0, coverage=0.9, n=5), "", "11 [8, –]"),
-        (OurCell(column="", value=30, n=1), "", "30"),
-        (OurCell(column="", value=100.0, low=100.0, high=100.0, n=5), "percent", "100.0"),
+        (MeasuredCell(column="", value=8.087, low=8.08, high=8.14, coverage=0.94, n=5), "s", ("8.09", "[8.08, 8.14]")),
+        (MeasuredCell(column="", value=0.96357, std=0.00032, n=5), "fraction", ("0.9636", "± 0.0003")),
+        (MeasuredCell(column="", value=690590, n=1), "count", ("690,590", "")),
+        (MeasuredCell(column="", value=103.456, low=101.0, high=104.0, n=3), "percent", ("103.5", "[101.0, 104.0]")),
+        (MeasuredCell(column="", value=11, low=10.0, high=13.0, coverage=0.9, n=5), "", ("11", "[10, 13]")),
+        (MeasuredCell(column="", value=11, low=8.0, coverage=0.9, n=5), "", ("11", "[8, –]")),
+        (MeasuredCell(column="", value=30, n=1), "", ("30", "")),
+        (MeasuredCell(column="", value=100.0, low=100.0, high=100.0, n=5), "percent", ("100.0", "")),
     ],
 )
-def test_our_figures_have_the_digits_of_their_unit(cell: OurCell, unit: str, expected: str) -> None:
-    assert own_text(cell, unit) == expected
+def test_our_figures_have_the_digits_of_their_unit(cell: MeasuredCell, unit: str, expected: tuple[str, str]) -> None:
+    assert own_texts(cell, unit) == expected
 
 
 def test_a_table_has_both_figures_or_a_letter_for_the_reason() -> None:
@@ -55,7 +54,7 @@ def test_a_table_has_both_figures_or_a_letter_for_the_reason() -> None:
 
 
 def test_the_page_has_the_printed_figure_above_ours() -> None:
-    page = tables_html(published_samples.section_of(published_samples.usual("mnist-mpi")))
+    page = section_html(published_samples.section_of(published_samples.usual("mnist-mpi")), "tables")
     assert '<span class="printed">142.04</span><b>8.09</b> <small>[8.08, 8.14]</small>' in page
     assert '<span class="printed">20.52</span> <small>not run b</small>' in page
 
@@ -101,10 +100,10 @@ def test_data_that_stand_in_for_others_are_named_at_the_accuracies() -> None:
     assert not any("stands in" in note for note in other.footnotes)
 
 
-JOB = OurCell(column="job_s", value=8.0, low=7.9, high=8.1, coverage=0.94, n=5)
-STABLE = OurCell(column="epochs_to_stable_by_eye", value=11, low=10.0, coverage=0.9, n=5)
+JOB = MeasuredCell(column="job_s", value=8.0, low=7.9, high=8.1, coverage=0.94, n=5)
+STABLE = MeasuredCell(column="epochs_to_stable_by_eye", value=11, low=10.0, coverage=0.9, n=5)
 STABLE_WORDS = "is an interval for the first stable epoch that holds nine times in ten."
-RATIO = OurCell(column="time_pct", value=110.0, low=101.0, high=112.0, coverage=0.94, n=5)
+RATIO = MeasuredCell(column="time_pct", value=110.0, low=101.0, high=112.0, coverage=0.94, n=5)
 
 
 @pytest.mark.parametrize(
@@ -132,9 +131,11 @@ RATIO = OurCell(column="time_pct", value=110.0, low=101.0, high=112.0, coverage=
         ),
     ],
 )
-def test_brackets_are_called_what_they_are(study: str, cells: tuple[OurCell, ...], expected: str) -> None:
-    found = TableBeside(table=published_study(study).tables[0], rows=(RowBeside(cells=cells),))
-    assert _around(found) == [expected]
+def test_brackets_are_called_what_they_are(
+    study: str, cells: tuple[MeasuredCell, ...], expected: tuple[str, str]
+) -> None:
+    found = ComparedTable(table=published_study(study).tables[0], rows=(ComparedRow(cells=cells),))
+    assert _bracket_notes(found) == [expected]
 
 
 @pytest.mark.parametrize("name", published_names())
@@ -169,7 +170,7 @@ def test_no_meaning_is_left_over() -> None:
     ],
 )
 def test_a_heading_means_what_its_table_means(study: str, number: int, column: str, part: str) -> None:
-    page = tables_html(published_samples.section_of(published_samples.usual(study)))
+    page = section_html(published_samples.section_of(published_samples.usual(study)), "tables")
     fold = page.split('<details class="about">')[number + 1].split("</details>")[0]
     entry = fold.split(f"<dt>{column}</dt><dd>")[1].split("</dd>")[0]
     assert part in unescape(entry)
@@ -179,7 +180,7 @@ def test_what_differs_is_said() -> None:
     about = {fact.label: fact.text for fact in published_samples.section_of(published_samples.usual("mnist-mpi")).about}
     assert "train.epochs 3 (5)" in about["What differs"] and "data.train_samples 12800 (all)" in about["What differs"]
     assert "two sockets" in about["Published with"] and "2 cores" in about["Here with"]
-    assert about["Not given in print, chosen here"].startswith("rate of the dropout: 0.25; ")
+    assert about["Not published, chosen here"].startswith("rate of the dropout: 0.25; ")
 
 
 @pytest.mark.parametrize("name", [*published_samples.STUDIES, *published_samples.ASKED, *published_samples.OTHERWISE])
@@ -189,19 +190,19 @@ def test_what_a_study_has_otherwise_and_what_it_chose_is_said_of_it_alone(name: 
     about = {fact.label: fact.text for fact in published_samples.section_of(results).about}
     phrases = {phrase for own in published.differs.values() for phrase in own}
     assert {phrase for phrase in phrases if phrase in about["What differs"]} == set(published.differs[name])
-    assert ("Other than in print, the study has " in about["What differs"]) == bool(published.differs[name])
+    assert ("Unlike the publication, the study has " in about["What differs"]) == bool(published.differs[name])
     if name in published_samples.ASKED:
-        assert about["Not given in print"] == f"{'; '.join(published.not_given)}."
+        assert about["Not published"] == f"{'; '.join(published.not_given)}."
     else:
         chosen = "; ".join(f"{item}: {choice}" for item, choice in published.chosen[name].items())
-        assert about["Not given in print, chosen here"] == f"{chosen}."
+        assert about["Not published, chosen here"] == f"{chosen}."
 
 
 def test_of_a_study_of_ones_own_no_choice_is_claimed() -> None:
     results = published_samples.usual("fruits-gpus")
     own = published_samples.section_of(replace(results, study=replace(results.study, name="my-fruit")))
     about = {fact.label: fact.text for fact in own.about}
-    assert "Fruits-360" not in about["What differs"] and "EfficientNet" not in about["Not given in print"]
+    assert "Fruits-360" not in about["What differs"] and "EfficientNet" not in about["Not published"]
 
 
 def test_what_was_overridden_is_said_too() -> None:
@@ -213,7 +214,7 @@ def test_what_was_overridden_is_said_too() -> None:
     assert told.endswith('the study has in brackets: data.dataset "images:own" ("mnist"), train.steps 9 (open).')
 
 
-def _differs(found: Beside, results: StudyResults) -> str:
+def _differs(found: PublishedComparison, results: StudyResults) -> str:
     return {fact.label: fact.text for fact in published_section(found, results).about}["What differs"]
 
 

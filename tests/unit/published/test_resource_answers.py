@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import published_samples
-from paceline.published.beside import beside
+from paceline.published.beside import published_comparison
 from paceline.published.records import Answer
 from paceline.published.table_files import published_study
 from paceline.records.allocation import Complaint
@@ -37,7 +37,7 @@ def test_got_what_was_asked() -> None:
 def test_resources() -> None:
     results = published_samples.usual("mnist-batch-size")
     times = {point.point_id: cpu_times(1e8 * point.point.batch_global) for point in results.points}
-    found = beside(published_study("mnist-batch-size"), results, times)
+    found = published_comparison(published_study("mnist-batch-size"), results, times)
     verdict = next(one for one in found.answers if one.question.name == "hyper-parameters-vs-resources")
     assert verdict.figure.startswith("from batch 64 to 2,048: messages of an epoch 346 MB → 11 MB; memory of a rank")
     assert verdict.verdict.endswith(
@@ -49,7 +49,7 @@ def test_resources_by_every_setting_that_varies() -> None:
     overrides = ["train.batch_global=64,128", "train.precision=float32,bfloat16", "run.ranks=1,2"]
     results = published_samples.results_of("mnist-batch-size", overrides=overrides)
     times = {point.point_id: cpu_times(1e8 * point.point.ranks) for point in results.points}
-    found = beside(published_study("mnist-batch-size"), results, times)
+    found = published_comparison(published_study("mnist-batch-size"), results, times)
     verdict = next(one for one in found.answers if one.question.name == "hyper-parameters-vs-resources")
     assert "; from precision float32 to bfloat16: " in verdict.figure
     assert verdict.figure.endswith("memory of a rank 100 MB → 200 MB") and "; from ranks 1 to 2: " in verdict.figure
@@ -59,8 +59,8 @@ def test_resources_by_every_setting_that_varies() -> None:
 def test_real_user_and_sys() -> None:
     results = published_samples.usual("cifar10-nodes")
     times = {point.point_id: cpu_times(1e9) for point in results.points}
-    found = beside(published_study("cifar10-nodes"), results, times)
+    found = published_comparison(published_study("cifar10-nodes"), results, times)
     verdict = next(one for one in found.answers if one.question.name == "real-user-sys")
-    said = f"{verdict.figure}. User and sys together are as long as real; it waited."
-    assert verdict.verdict.partition(": ")[2] == said
+    assert verdict.figure in verdict.verdict and verdict.figure in verdict.opening
+    assert verdict.verdict.endswith("it waited.") and not verdict.opening.endswith("it waited.")
     assert verdict.answered and verdict.figure == "real 9.00 s, user 8.00 s, sys 1.00 s" and "waited" in verdict.verdict

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import published_samples
-from paceline.published.beside import beside
+from paceline.published.beside import published_comparison
 from paceline.published.records import Answer
 from paceline.published.table_files import published_study
 from paceline.records.study import Point
-from paceline.reporting.wording.phase_words import gain_sentences
+from paceline.reporting.wording.learning_words import gain_sentences
 from published_samples import answer
 
 
@@ -63,7 +63,7 @@ def test_fine_tuning_names_the_point_that_the_report_speaks_of() -> None:
     results = published_samples.usual("fruits-gpus")
     asked = replace(published_study("cifar10-nodes"), asked_alone=("fruits-gpus",))
     questions = tuple(replace(q, studies=("fruits-gpus",)) for q in asked.questions if q.name == "fine-tune-worse")
-    (found,) = beside(replace(asked, questions=questions), results).answers
+    (found,) = published_comparison(replace(asked, questions=questions), results).answers
     (said,) = gain_sentences(results)
     assert "over 5 repeats with 1 rank." in found.verdict and "test accuracy of 1 rank by" in said
 

@@ -9,7 +9,7 @@ import pytest
 from paceline.analyze.run.ledger import mean_ledger
 from paceline.analyze.run.run_summary import trace_summary
 from paceline.errors import StorageError
-from paceline.published.beside import beside
+from paceline.published.beside import published_comparison
 from paceline.published.matching.updates import asks_for_updates, run_update_s, update_intervals
 from paceline.published.table_files import published_names, published_study
 from paceline.records.run import RunResult
@@ -109,5 +109,5 @@ def test_its_cell_has_the_interval_or_the_reason() -> None:
     results = usual("mnist-mpi")
     cells = [row.cells[1] for row in beside_of(results).tables[0].rows if row.cells[1].value is not None]
     assert cells and all(cell.column == "update_s" and cell.low and cell.high and cell.n == 5 for cell in cells)
-    without = beside(published_study("mnist-mpi"), results)
+    without = published_comparison(published_study("mnist-mpi"), results)
     assert "The spans of its runs do not show the exchange." in {row.cells[1].reason for row in without.tables[0].rows}

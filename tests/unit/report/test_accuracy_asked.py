@@ -16,7 +16,7 @@ from paceline.records.study import Point
 from paceline.reporting.figures.report_figures import figures, main_figure
 from paceline.reporting.html.report_page import render
 from paceline.reporting.model import report_model
-from paceline.reporting.wording.learning_words import LEFT_OUT
+from paceline.reporting.wording.learning_words import EXCLUDED_RUNS_NOTE
 from paceline.reporting.wording.next_commands import next_step
 from paceline.reporting.wording.verdict_words import remarks, verdict
 
@@ -134,7 +134,7 @@ def test_a_dead_run_is_said_to_be_left_out_wherever_accuracies_are_compared() ->
         return 0.1 if run == 1 and point.batch_global == 64 else 0.98 + 0.0001 * run - 1e-5 * point.batch_global
 
     results = published_samples.results_of("mnist-batch-size", accuracy=accuracy, repeats=6)
-    assert not figures(report_model(results))["test-accuracy"].caption.endswith(LEFT_OUT)
+    assert not figures(report_model(results))["test-accuracy"].caption.endswith(EXCLUDED_RUNS_NOTE)
     fault = Fault(name="dead", run=1, epoch=1, why=Note(code="at-chance"))
     first, *others = results.points
     assert first.learning is not None
@@ -142,8 +142,8 @@ def test_a_dead_run_is_said_to_be_left_out_wherever_accuracies_are_compared() ->
     checks = tuple(replace(check, n=5) for check in results.lesson.checks)
     told = replace(results, points=(faulty, *others), lesson=replace(results.lesson, checks=checks))
     model = report_model(told)
-    assert figures(model)["test-accuracy"].caption.endswith(LEFT_OUT)
-    assert model.verdict.endswith(LEFT_OUT) and LEFT_OUT in model.accuracies.footnotes
+    assert figures(model)["test-accuracy"].caption.endswith(EXCLUDED_RUNS_NOTE)
+    assert model.verdict.endswith(EXCLUDED_RUNS_NOTE) and EXCLUDED_RUNS_NOTE in model.accuracies.footnotes
 
 
 def test_next_are_more_repeats_and_not_a_speed_up() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 from paceline.records.counters import CpuTime, CpuTimes, HostEnergy
-from paceline.reporting.tables.cpu_tables import cpu_table, energy_table
+from paceline.reporting.tables.resource_tables import cpu_table, energy_table
 from paceline.reporting.text.report_text import table_text
 
 

@@ -13,8 +13,7 @@ from export_samples import STARTED_AT, US, sample_run
 from paceline.analyze.views.graph import graphs
 from paceline.records.rank_trace import LEDGER_KINDS
 from paceline.records.trace_summary import RunTrace
-from paceline.reporting.export import wire
-from paceline.reporting.export.chakra import COLLECTIVES, write_chakra
+from paceline.reporting.export.chakra import COLLECTIVES, text, varint, write_chakra
 from trace_samples import Row, trace_of
 
 
@@ -126,9 +125,9 @@ def test_every_watched_collective_has_a_type() -> None:
     ],
 )
 def test_numbers_on_the_wire(value: int, encoded: str) -> None:
-    assert wire.varint(value).hex() == encoded
-    assert Reader(wire.varint(value)).varint() == value % 2**64
+    assert varint(value).hex() == encoded
+    assert Reader(varint(value)).varint() == value % 2**64
 
 
 def test_text_with_half_a_character_is_still_text() -> None:
-    assert wire.text(2, "a\ud800é").decode() == "\x12\x04a?é"
+    assert text(2, "a\ud800é").decode() == "\x12\x04a?é"

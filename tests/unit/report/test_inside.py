@@ -113,7 +113,7 @@ def test_the_section_is_within_reach_and_complete(page: Page) -> None:
         and canvases[0]["tabindex"] == "0"
         and "Timeline of 2 ranks" in (canvases[0]["aria-label"] or "")
     )
-    for text in ("Messages by operation and size", "Who came last", "The critical path", "Payload between ranks"):
+    for text in ("Messages by operation and size", "Stragglers", "The critical path", "Payload between ranks"):
         assert text in page.text
     # Nothing to choose from where one run alone can be looked into.
     assert "select" not in {tag for tag, _ in page.elements}

@@ -21,7 +21,7 @@ from report_samples import HOSTILE
 
 
 def sentences(results: StudyResults) -> str:
-    return " ".join(sentence for told in shown_laws(results).told for sentence in told.sentences)
+    return " ".join(sentence for series in shown_laws(results).sentences for sentence in series.sentences)
 
 
 def with_law(results: StudyResults, **changed: object) -> StudyResults:
@@ -77,7 +77,7 @@ def test_points_further_off_than_noise_are_marked_and_said() -> None:
     shown = shown_laws(samples.study(lambda n: n**0.8 if n < 8 else n**0.5, ranks=samples.RANKS))
     assert any(row[0].figure.endswith(" *") for row in shown.table.rows)
     assert shown.table.footnotes[-1] == "* points are further from the law than noise explains."
-    assert "further from" in shown.told[0].sentences[-1]
+    assert "further from" in shown.sentences[0].sentences[-1]
 
 
 def test_refusals_are_sentences_in_the_page_and_in_the_terminal_and_in_json() -> None:
@@ -91,21 +91,21 @@ def test_refusals_are_sentences_in_the_page_and_in_the_terminal_and_in_json() ->
 
 def test_the_same_refusal_is_not_said_once_for_every_series() -> None:
     results = samples.study({"ddp": samples.usl(), "flat": samples.amdahl()}, ranks=(1, 2))
-    (told,) = shown_laws(results).told
+    (told,) = shown_laws(results).sentences
     assert told.series == "" and len(told.sentences) == 1
     some = samples.study(
         {name: samples.amdahl() for name in ("a", "b", "c")},
         ranks=(1, 2, 4),
         told=lambda point: {"oversubscribed": point.strategy != "a" and point.ranks > 2},
     )
-    *_, usl, both = shown_laws(some).told
+    *_, usl, both = shown_laws(some).sentences
     assert usl.series == "a" and "it needs 4" in usl.sentences[0]
     assert both.series == "b and c" and "they need 3 and 4" in both.sentences[0]
 
 
 def test_a_study_of_one_size_says_nothing_of_laws() -> None:
     model = report_model(samples.study(samples.usl(), ranks=(2,)))
-    assert not model.laws.told and 'id="laws"' not in report_page.render(model)
+    assert not model.laws.sentences and 'id="laws"' not in report_page.render(model)
 
 
 def test_table_and_definitions_of_what_was_fitted() -> None:

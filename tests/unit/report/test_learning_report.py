@@ -18,10 +18,10 @@ from paceline.reporting.model import report_model
 from paceline.reporting.tables.point_tables import Cell, Table
 from paceline.reporting.text.report_text import render
 from paceline.reporting.wording.learning_words import (
-    LEFT_OUT,
+    EXCLUDED_RUNS_NOTE,
     accuracy_checks_sentence,
-    called,
     check_is_of_fewer,
+    check_outcome,
     target_sentences,
 )
 from series_samples import batches, strategies
@@ -103,7 +103,7 @@ def test_stable_epochs_show_their_interval_and_an_open_end() -> None:
 )
 def test_accuracies_are_called_what_the_tests_say(changed, word: str, sentence: str) -> None:
     results = checked(**changed)
-    assert called(results.lesson.checks[0]) == word
+    assert check_outcome(results.lesson.checks[0]) == word
     assert sentence in accuracy_checks_sentence(results)
     row = cells(report_model(results).accuracies)
     assert row["called"] == Cell(word) and row["difference (points)"].figure == "−0.12"
@@ -115,10 +115,10 @@ def test_accuracies_are_called_what_the_tests_say(changed, word: str, sentence: 
 def test_what_was_compared_without_a_dead_run_says_so_and_is_called_equal_to_none() -> None:
     results = checked(p_equal=None, equal=False)
     (check,) = results.lesson.checks
-    assert called(check) == "neither shown" and check_is_of_fewer(results, check)
+    assert check_outcome(check) == "neither shown" and check_is_of_fewer(results, check)
     table = report_model(results).accuracies
-    assert LEFT_OUT in table.footnotes and cells(table)["p equal"].text == "–"
-    assert "called equal to none" in LEFT_OUT
+    assert EXCLUDED_RUNS_NOTE in table.footnotes and cells(table)["p equal"].text == "–"
+    assert "called equal to none" in EXCLUDED_RUNS_NOTE
     assert not check_is_of_fewer(checked(), checked().lesson.checks[0])
 
 

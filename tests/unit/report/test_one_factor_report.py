@@ -14,7 +14,7 @@ from paceline.reporting.figures.report_figures import figures, main_figure
 from paceline.reporting.html.report_page import render
 from paceline.reporting.model import report_model
 from paceline.reporting.text.report_text import render as text_of
-from paceline.reporting.wording.glossary import meanings
+from paceline.reporting.wording.facts import meanings
 
 
 def test_the_table_has_every_value_and_says_which_effects_are_real() -> None:

@@ -11,9 +11,9 @@ from paceline.records.run import CachedFeatures
 from paceline.reporting.export.json_view import json_object
 from paceline.reporting.html.report_page import render as html
 from paceline.reporting.model import report_model
-from paceline.reporting.tables.phase_tables import phase_table
+from paceline.reporting.tables.learning_tables import phase_table
 from paceline.reporting.text.report_text import render
-from paceline.reporting.wording.phase_words import features_sentences, gain_sentences
+from paceline.reporting.wording.learning_words import features_sentences, gain_sentences
 from report_samples import typical
 
 GAIN = Gain(mean=0.0123, low=0.0101, high=0.0145, n=5)

@@ -25,7 +25,7 @@ from paceline.reporting.paper.markdown import markdown
 from paceline.reporting.tables.point_tables import Table
 from paceline.reporting.tables.resource_tables import resource_table
 from paceline.reporting.text import report_text
-from paceline.reporting.wording.glossary import meanings
+from paceline.reporting.wording.facts import meanings
 
 METERED = HostEnergy(host="node-a", sampled_s=10.0, package_j=500.0, memory_j=20.5, gpu_j=None, gpu_use=None)
 NOTHING_DRAWN = replace(METERED, package_j=None, memory_j=None, gpu_use=0.5)

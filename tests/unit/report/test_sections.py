@@ -16,8 +16,7 @@ from paceline.reporting.html import report_page, sections
 from paceline.reporting.html.markup import fragment, slug
 from paceline.reporting.html.sections import ACCURACY, QUESTIONS, SECTIONS, TIME, Section
 from paceline.reporting.model import report_model
-from paceline.reporting.wording.facts import Fact
-from paceline.reporting.wording.glossary import meanings
+from paceline.reporting.wording.facts import Fact, meanings
 from series_samples import ALL
 from twelve_points import wide_model
 

@@ -16,7 +16,7 @@ from paceline.reporting.figures.report_figures import figures
 from paceline.reporting.model import report_model
 from paceline.reporting.wording.choice import MOST_DRAWN, drawn_points, main_comparison
 from paceline.reporting.wording.next_commands import next_step
-from paceline.reporting.wording.phrases import about, joined, listed
+from paceline.reporting.wording.phrases import joined, labels_text, listed
 from paceline.reporting.wording.side_by_side import comparison_sentence
 from paceline.reporting.wording.verdict_words import remarks, verdict
 
@@ -222,6 +222,6 @@ def test_the_next_strategy_is_one_that_was_not_tried_and_can_be_carried() -> Non
 def test_names_in_a_row() -> None:
     assert listed(["a"]) == "a" and listed(["a", "b"]) == "a and b" and listed(["a", "b, c", "d"]) == "a; b, c and d"
     assert joined(["a 1", "b 2"]) == "a 1, b 2" and joined(["a, x 1", "b 2"]) == "a, x 1; b 2"
-    assert about(["1 rank", "2 ranks"]) == "1 rank, 2 ranks"
-    assert about(["1 rank, ddp", "2 ranks, ddp"]) == "1 rank, ddp; 2 ranks, ddp"
-    assert about([f"{n} ranks, ddp" for n in range(5)]) == "5 points"
+    assert labels_text(["1 rank", "2 ranks"]) == "1 rank, 2 ranks"
+    assert labels_text(["1 rank, ddp", "2 ranks, ddp"]) == "1 rank, ddp; 2 ranks, ddp"
+    assert labels_text([f"{n} ranks, ddp" for n in range(5)]) == "5 points"

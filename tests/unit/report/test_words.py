@@ -105,7 +105,7 @@ def test_failures_and_findings_come_most_severe_first_and_once() -> None:
 def test_next_step_goes_on_with_what_is_unfinished() -> None:
     step = next_step(samples.partial())
     assert step.command == "paceline study studies/mnist-scaling/study.toml --out studies/mnist-scaling"
-    assert next_step(samples.failed()).text.startswith("See to what failed")
+    assert next_step(samples.failed()).text.startswith("Fix what failed")
 
 
 def test_next_step_asks_for_repeats_then_for_ranks_then_for_another_strategy() -> None:

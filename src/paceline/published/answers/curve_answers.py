@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from paceline.analyze.learning.stable import FEWEST_EPOCHS
 from paceline.analyze.stats.intervals import CONFIDENCE, spread
 from paceline.analyze.stats.students_t import quantile
-from paceline.published.answers.evidence import Evidence, Verdict, few_repeats, open_still, shared_cores, span_text
+from paceline.published.answers.evidence import (
+    Evidence,
+    Verdict,
+    answered,
+    few_repeats,
+    scaling_caveat,
+    span_text,
+    unanswered,
+)
 from paceline.records.learning import Learning, Stable
 from paceline.records.results import Interval, PointResult, Spread
 from paceline.units import counted
@@ -31,7 +39,7 @@ class _Fit:
 
     @property
     def is_fitted(self) -> bool:
-        """Whether training is above the test by more than noise; of one run, whose noise is not known, at all."""
+        """Whether training accuracy is above test accuracy by more than noise; with one run, by anything."""
         sides = (self.train, self.test)
         error = math.sqrt(sum((side.std or 0.0) ** 2 / side.n for side in sides))
         df = min(side.n for side in sides) - 1
@@ -39,34 +47,38 @@ class _Fit:
 
 
 def overfitting(evidence: Evidence) -> Verdict:
-    """Whether validation turns while training goes on, of the point where it does most; else of the longest one."""
+    """Whether validation loss rises while training loss falls, at the point with the largest rise."""
     known = [(point, point.learning) for point in evidence.points if point.learning]
     learned = [(point, learning, learning.stable) for point, learning in known if learning.stable]
     if not learned:
-        return open_still("There is no validation set to see it in. Give the study data.validation.")
+        return unanswered("There is no validation set to see it in.", "Give the study data.validation.")
     turned = [(learning.turn, point) for point, learning, _ in learned if learning.turn]
     if turned:
         turn, point = max(turned, key=lambda pair: pair[0].rise)
         figure = f"from epoch {turn.epoch} on"
         text = f"{figure}{_named(point, learned)}: validation loss rises by {turn.rise:.3f} while training loss falls "
-        text += f"by {turn.fall:.3f}. {_fit_text(point)}"
-        return Verdict(text=f"Yes, {text.rstrip()}", figure=figure, lead=f"It overfits {text.rstrip()}")
+        text += f"by {turn.fall:.3f}."
+        fit = _fit_text(point)
+        return answered(f"Yes, {text}", fit, figure=figure, lead=(f"It overfits {text}", fit))
     point, _, longest = max(learned, key=lambda each: each[2].epochs)
     return _not_turned(point, longest.epochs, _named(point, learned))
 
 
 def _not_turned(point: PointResult, epochs: int, named: str) -> Verdict:
-    """What a validation loss that does not rise says: nothing where it had no time to, or training is not done."""
+    """The verdict if validation loss does not rise: open with too few epochs, or if the samples are not fitted yet."""
     fit, within = _fit(point), counted(epochs, "epoch")
     figure = fit.figure if fit else ""
     if epochs < FEWEST_EPOCHS:
         takes = f"it takes {FEWEST_EPOCHS} at least (--set train.epochs={2 * FEWEST_EPOCHS})"
-        return open_still(f"Whether validation turns cannot be seen in {within}: {takes}. {_fit_text(point)}", figure)
+        return unanswered(
+            f"Whether validation turns cannot be seen in {within}: {takes}.", _fit_text(point), figure=figure
+        )
     if fit and not fit.is_fitted:
         text = f"Validation loss does not rise within {within}{named}, but the samples are not fitted yet: {fit.text}"
-        return open_still(f"{text} More epochs would show it (--set train.epochs={2 * epochs}).", figure)
-    text = f"within {within}{named}: validation loss does not rise by more than its noise. {_fit_text(point)}"
-    return Verdict(text=f"Not {text}", figure=figure, lead=f"It does not overfit {text}")
+        return unanswered(text, f"More epochs would show it (--set train.epochs={2 * epochs}).", figure=figure)
+    text = f"within {within}{named}: validation loss does not rise by more than its noise."
+    last = _fit_text(point)
+    return answered(f"Not {text}", last, figure=figure, lead=(f"It does not overfit {text}", last))
 
 
 def _named(point: PointResult, among: list[tuple[PointResult, Learning, Stable]]) -> str:
@@ -88,27 +100,28 @@ def epochs_to_stable(evidence: Evidence) -> Verdict:
     """The most ranks against the fewest, by their intervals."""
     stable = _stable(evidence)
     if len(stable) < 2:
-        return open_still(_why_unstable(evidence))
+        return unanswered(*_why_unstable(evidence))
     (few, first), (many, last) = stable[0], stable[-1]
     figure = f"{_stable_text(first)} on {few.point.ranks}, {_stable_text(last)} on {many.point.ranks} ranks"
     assert first.epoch is not None and last.epoch is not None
     if not (_before(first, last) or _before(last, first)):
-        return Verdict(
-            text=f"Not that it could be shown: {figure}. The intervals overlap, which a reading by eye does not say.",
+        return answered(
+            f"Not that it could be shown: {figure}.",
+            "The intervals overlap, which a reading by eye does not say.",
             figure=figure,
-            lead=f"That more ranks need more epochs is not shown: {figure}, and the intervals overlap.",
+            lead=(f"That more ranks need more epochs is not shown: {figure}, and the intervals overlap.",),
         )
     word = "More ranks need more epochs" if last.epoch > first.epoch else "More ranks need fewer epochs"
-    return Verdict(text=f"{word}: {figure}. The intervals do not overlap.", figure=figure)
+    return answered(f"{word}: {figure}.", "The intervals do not overlap.", figure=figure)
 
 
 def which_size_first(evidence: Evidence) -> Verdict:
-    """Epochs to stable × time of an epoch; first where its interval ends before every other one begins."""
+    """Time to stable, epochs × epoch time; one is first if its interval ends before every other begins."""
     timed = [
         (_until_stable(found, point.epoch_s), point) for point, found in _stable(evidence) if point.epoch_s is not None
     ]
     if len(timed) < 2:
-        return open_still(_why_unstable(evidence))
+        return unanswered(*_why_unstable(evidence))
     soonest = min(timed, key=lambda pair: pair[0].median)
     others = [pair for pair in timed if pair is not soonest]
     figure = f"{counted(soonest[1].point.ranks, 'rank')} after {_seconds(soonest[0])}"
@@ -116,11 +129,12 @@ def which_size_first(evidence: Evidence) -> Verdict:
     figures = f"{figure}, against {against}, where the ends of both intervals are multiplied"
     fewest = min(time_s.n for time_s, _ in timed)
     if any(time_s.coverage is None for time_s, _ in timed):
-        return open_still(f"{figures[0].upper()}{figures[1:]}. {few_repeats(fewest)}", figure)
-    note = shared_cores(*(point for _, point in timed)) or "Training alone: starting and evaluating are not in it."
+        return unanswered(f"{figures[0].upper()}{figures[1:]}.", few_repeats(fewest), figure=figure)
+    caveat = scaling_caveat(*(point for _, point in timed))
+    note = caveat or "Training alone: starting and evaluating are not in it."
     if any(soonest[0].high >= time_s.low for time_s, _ in others):
-        return open_still(f"Which is first is not shown, since the intervals overlap: {figures}. {note}", figure)
-    return Verdict(text=f"The first to be stable: {figures}. {note}", figure=figure)
+        return unanswered(f"Which is first is not shown, since the intervals overlap: {figures}.", note, figure=figure)
+    return answered(f"The first to be stable: {figures}.", note, figure=figure, caveat=caveat)
 
 
 def _until_stable(stable: Stable, epoch_s: Interval) -> Interval:
@@ -154,7 +168,8 @@ def _stable_text(stable: Stable) -> str:
     return f"epoch {stable.epoch} [{stable.low or 1}, {'–' if stable.high is None else stable.high}]"
 
 
-def _why_unstable(evidence: Evidence) -> str:
+def _why_unstable(evidence: Evidence) -> tuple[str, str]:
     whys = [point.learning.stable.why for point in evidence.points if point.learning and point.learning.stable]
     why = next((text for text in whys if text), "two points with a validation curve are needed.")
-    return f"Fewer than two points became stable: {why.rstrip('.')}. More epochs would show it (--set train.epochs=30)."
+    missing = f"Fewer than two points became stable: {why.rstrip('.')}."
+    return missing, "More epochs would show it (--set train.epochs=30)."

@@ -1,22 +1,23 @@
-"""Verdicts about time where one thing was changed at a time: the exchange, threads, servers, checkpoints."""
+"""Verdicts about time in studies that change one factor at a time: exchange, threads, servers, checkpoints."""
 
 from __future__ import annotations
 
 from paceline.published.answers.evidence import (
     Evidence,
     Verdict,
+    answered,
+    direction,
     few_repeats,
-    open_still,
-    shared_cores,
+    scaling_caveat,
     span_text,
-    told,
+    unanswered,
 )
 from paceline.published.matching.measures import time_percent
 from paceline.records.results import Effect, Interval, PointResult
 from paceline.units import counted, percent_text
 
 _FOUR = 4
-"""Cores beyond which the published study thought that more would pay."""
+"""Cores beyond which the published study expected a gain."""
 _NAMES = {
     "run.ranks": "workers",
     "run.servers": "servers",
@@ -30,7 +31,7 @@ def allreduce_instead(evidence: Evidence) -> Verdict:
     """Training time with mpi-allreduce in per cent of that with pickled reduce and broadcast, the published way."""
     effect = _effect(evidence, "run.strategy", "mpi-allreduce")
     if effect is None or effect.time_pct is None:
-        return open_still("The point with mpi-allreduce is missing. It needs mpiexec and more than one rank.")
+        return unanswered("The point with mpi-allreduce is missing.", "It needs mpiexec and more than one rank.")
     return _effect_verdict(
         evidence, effect, ("It pays", "It costs time"), "an all-reduce", "of the published exchange's time"
     )
@@ -42,26 +43,25 @@ def more_cores_slower(evidence: Evidence) -> Verdict:
     timed = [e for e in evidence.results.effects if e.factor == "run.threads" and not e.is_baseline and e.time_pct]
     own = [effect for effect in timed if effect.point_id in fair]
     if not own:
-        left = [item for item in evidence.results.not_run if "run.threads" in item.settings]
-        why = left[0].reason if left and not timed else "No point with more threads than one has a core for each."
-        return open_still(f"{why} A machine with more cores would show it.")
+        not_run = [item for item in evidence.results.not_run if "run.threads" in item.settings]
+        why = not_run[0].reason if not_run and not timed else "No point with more threads than one has a core for each."
+        return unanswered(why, "A machine with more cores would show it.")
     figure = "; ".join(f"{e.value} threads {span_text(_percent(e), ' %')}" for e in own)
     if all(effect.time_pct and effect.time_pct.p is None for effect in own):
         few = few_repeats(min(_percent(effect).n for effect in own))
-        return open_still(f"In % of one thread's time: {figure}. {few}", figure)
+        return unanswered(f"In % of one thread's time: {figure}.", few, figure=figure)
     two = [effect for effect in own if effect.value == 2]
     many = [effect for effect in own if isinstance(effect.value, int) and effect.value > _FOUR]
     first = _threads_text(two[0], "two threads") if two else "two threads had no two cores to themselves"
     rest = "; ".join(_threads_text(effect, f"{effect.value} threads") for effect in many) or _beyond_four(evidence)
     text = f"{first[0].upper()}{first[1:]}; {rest}."
-    crowded = f"Threads beyond the cores are left out: {len(timed) - len(own)} of {len(timed)} points."
-    return Verdict(
-        text=f"{text} {crowded}" if len(own) < len(timed) else text, figure=figure, answered=bool(two and many)
-    )
+    num_crowded = len(timed) - len(own)
+    crowded = f"Threads beyond the cores are left out: {num_crowded} of {len(timed)} points." if num_crowded else ""
+    return (answered if two and many else unanswered)(text, crowded, figure=figure)
 
 
 def _threads_text(effect: Effect, who: str) -> str:
-    """What more threads take of one's time, called by the test."""
+    """Time of several threads in per cent of one thread, as the test allows to call it."""
     assert effect.time_pct is not None
     taken = f"{span_text(_percent(effect), ' %')} of its time"
     if not effect.time_pct.real:
@@ -79,31 +79,36 @@ def _beyond_four(evidence: Evidence) -> str:
 
 
 def how_much_sooner(evidence: Evidence) -> Verdict:
-    """Training time of the most workers with servers in per cent of one process's, paired by repeat; of those that have
-    cores of their own, where any do."""
+    """Training time of the most workers with servers in per cent of one process, paired by repeat.
+
+    Points with a core for every rank are preferred.
+    """
     with_servers = [point for point in evidence.points if point.point.servers and point.point.ranks > 1]
     if not with_servers:
-        return open_still("No run with several workers and a parameter server is finished. Run the study to its end.")
+        return unanswered(
+            "No run with several workers and a parameter server is finished.", "Run the study to its end."
+        )
     many = max(with_servers, key=lambda p: (p.point.train.epochs or 0, p.fair, p.point.ranks, p.point.servers))
     epochs = many.point.train.epochs
     alone = [p for p in evidence.points if p.ranks_and_servers == 1 and p.point.train.epochs == epochs]
     percent = time_percent(many, alone[0]) if alone else None
     if percent is None:
-        return open_still("The single process to compare with is missing. Run the study with --ranks 1,2.")
+        return unanswered("The single process to compare with is missing.", "Run the study with --ranks 1,2.")
     who = f"{counted(many.point.ranks, 'worker')} and {counted(many.point.servers, 'server')}"
     figure = f"{span_text(percent, ' %')} of one process's training time"
     if percent.coverage is None:
-        return open_still(f"{who} take {figure}. {few_repeats(percent.n)}", figure)
+        return unanswered(f"{who} take {figure}.", few_repeats(percent.n), figure=figure)
     called = {"less": "It is over sooner", "more": "It takes longer", "": "They cannot be told apart"}
-    word = called[told(percent, 100.0)]
+    word = called[direction(percent, 100.0)]
     rival = _without_servers(evidence, many, alone[0])
     beside = f"; as many workers without servers take {span_text(rival, ' %')}" if rival else ""
-    note = shared_cores(many) or f"Over {counted(epochs or 0, 'epoch')}; starting up is not in it."
-    return Verdict(text=f"{word}: {who} take {figure}{beside}. {note}", figure=figure)
+    caveat = scaling_caveat(many)
+    note = caveat or f"Over {counted(epochs or 0, 'epoch')}; starting up is not in it."
+    return answered(f"{word}: {who} take {figure}{beside}.", note, figure=figure, caveat=caveat)
 
 
 def _without_servers(evidence: Evidence, many: PointResult, alone: PointResult) -> Interval | None:
-    """The same ranks that exchange among themselves, in per cent of one process; None where no point is like that."""
+    """Training time of as many ranks without servers, in per cent of one process; None without such a point."""
     alike = [
         point
         for point in evidence.points
@@ -114,27 +119,28 @@ def _without_servers(evidence: Evidence, many: PointResult, alone: PointResult) 
 
 
 def cloud_faster(evidence: Evidence) -> Verdict:
-    """What was changed one at a time and made a difference, the largest first."""
+    """Single changes that made a difference, the largest first."""
     effects = [e for e in evidence.results.effects if not e.is_baseline and e.time_pct and e.factor in _NAMES]
     if not effects:
-        return open_still("No point differs from the baseline in one thing alone. Run it to its end.")
+        return unanswered("No point differs from the baseline in one thing alone.", "Run it to its end.")
     ordered = sorted(effects, key=lambda effect: _percent(effect).median)
     figure = "; ".join(f"{_NAMES[e.factor]} {e.value}: {span_text(_percent(e), ' %')}" for e in ordered)
     if all(effect.time_pct and effect.time_pct.p is None for effect in ordered):
-        return open_still(f"In % of the baseline's time: {figure}. {few_repeats(_percent(ordered[0]).n)}", figure)
+        return unanswered(f"In % of the baseline's time: {figure}.", few_repeats(_percent(ordered[0]).n), figure=figure)
     faster = [e for e in ordered if e.time_pct and e.time_pct.real and _percent(e).median < 100]
     slower = [e for e in ordered if e.time_pct and e.time_pct.real and _percent(e).median > 100]
     named = ", ".join(dict.fromkeys(_NAMES[e.factor] for e in faster)) or "nothing"
     cost = ", ".join(dict.fromkeys(_NAMES[e.factor] for e in slower)) or "nothing"
     shown = "; ".join(f"{_NAMES[e.factor]} {e.value}: {span_text(_percent(e), ' %')}" for e in (*faster, *slower))
     changed = [p for p in evidence.points if p.point_id in {e.point_id for e in (*faster, *slower)}]
-    lead = (
-        f"In % of the baseline's time, each changed alone: {shown}. {shared_cores(*changed)}".rstrip() if shown else ""
-    )
-    return Verdict(
-        text=f"Changed alone, {named} made it faster, {cost} made it slower. In % of the baseline's time: {figure}.",
+    lead = ("Nothing that was changed alone is shown to change the time.",)
+    if shown:
+        lead = (f"In % of the baseline's time, each changed alone: {shown}.", scaling_caveat(*changed))
+    return answered(
+        f"Changed alone, {named} made it faster, {cost} made it slower.",
+        f"In % of the baseline's time: {figure}.",
         figure=figure,
-        lead=lead or "Nothing that was changed alone is shown to change the time.",
+        lead=lead,
     )
 
 
@@ -144,21 +150,14 @@ def checkpoint_cost(evidence: Evidence) -> Verdict:
         (e for e in evidence.results.effects if e.factor == "train.checkpoint_every" and not e.is_baseline), None
     )
     if effect is None or effect.time_pct is None:
-        return open_still("A point with checkpoints and one without are needed. Run the study to its end.")
+        return unanswered("A point with checkpoints and one without are needed.", "Run the study to its end.")
     point = next(each for each in evidence.points if each.point_id == effect.point_id)
     kinds = point.ledger_s or {}
     written, whole = kinds.get("checkpoint"), sum(value for value in kinds.values() if value is not None)
-    share = f"the ledger's checkpoint row has {percent_text(written / whole)} of the run" if written and whole else ""
+    share = f"; the ledger's checkpoint row has {percent_text(written / whole)} of the run" if written and whole else ""
     called = "Checkpoints make it faster", "Checkpoints cost time"
-    verdict = _effect_verdict(
-        evidence, effect, called, "a run", f"of the time without, with one every {effect.value} steps"
-    )
-    first, _, rest = verdict.text.partition(". ")
-    return Verdict(
-        text=f"{first.rstrip('.')}; {share}. {rest}".rstrip() if share else verdict.text,
-        figure=verdict.figure,
-        answered=verdict.answered,
-    )
+    of_what = f"of the time without, with one every {effect.value} steps"
+    return _effect_verdict(evidence, effect, called, "a run", of_what, share)
 
 
 def _effect(evidence: Evidence, path: str, value: str) -> Effect | None:
@@ -170,13 +169,15 @@ def _percent(effect: Effect) -> Interval:
     return effect.time_pct.interval
 
 
-def _effect_verdict(evidence: Evidence, effect: Effect, called: tuple[str, str], who: str, of_what: str) -> Verdict:
-    """One effect on the time, called by its test: the first word where it takes less, the second where more."""
+def _effect_verdict(
+    evidence: Evidence, effect: Effect, called: tuple[str, str], who: str, of_what: str, more: str = ""
+) -> Verdict:
+    """The verdict on one effect on time: `called` is the word for less time and the one for more."""
     assert effect.time_pct is not None
     interval = effect.time_pct.interval
     figure = f"{span_text(interval, ' %')} {of_what}"
-    point = [each for each in evidence.points if each.point_id == effect.point_id]
     if effect.time_pct.p is None:
-        return open_still(f"{who[0].upper()}{who[1:]} takes {figure}. {few_repeats(interval.n)}", figure)
+        return unanswered(f"{who[0].upper()}{who[1:]} takes {figure}{more}.", few_repeats(interval.n), figure=figure)
+    caveat = scaling_caveat(*(each for each in evidence.points if each.point_id == effect.point_id))
     word = called[interval.median > 100] if effect.time_pct.real else "No difference can be shown"
-    return Verdict(text=f"{word}: {who} takes {figure}. {shared_cores(*point)}".rstrip(), figure=figure)
+    return answered(f"{word}: {who} takes {figure}{more}.", caveat, figure=figure, caveat=caveat)

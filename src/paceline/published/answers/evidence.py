@@ -1,8 +1,7 @@
-"""What verdicts are made of: a study's results and a few figures that most of them ask for."""
+"""Evidence and verdicts: a study's results, and the tests and phrases that most verdicts share."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,17 +13,13 @@ from paceline.records.learning import AccuracyCheck
 from paceline.records.results import Interval, PointResult, StudyResults
 from paceline.units import counted, interval_text, percent_text
 
-_CROWDED = "More threads than cores ran here, so it says little about scaling."
-_EMULATED = "The hosts are namespaces of one machine, so it says little about scaling."
-_LIMITS = (_CROWDED, _EMULATED)
-"""Sentences without which a figure would claim too much."""
 _MISSED = 1 - coverage(FEWEST_FOR_INTERVAL, 1)
-"""How often the interval of five repeats misses: as often may a figure that was picked out of several."""
+"""Error rate of the interval of five repeats; the limit for a figure that is selected out of several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """A study's results, and what else a question may ask for."""
+    """A study's results, and what else a verdict may use."""
 
     results: StudyResults
     cpu_times: Mapping[str, CpuTimes] = field(default_factory=dict)
@@ -34,7 +29,7 @@ class Evidence:
 
     @property
     def points(self) -> list[PointResult]:
-        """Those with a finished run, the fewest ranks first."""
+        """Points with a finished run, the fewest ranks first."""
         return [point for point in self.results.points if point.runs]
 
     def check(self, point: PointResult) -> AccuracyCheck | None:
@@ -44,53 +39,53 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Two sentences, and the figure that they rest on."""
+    """One or two sentences, and the figure that they rest on."""
 
-    text: str
+    sentences: tuple[str, ...]
+    """The answer, then what qualifies it; for an open question, what is missing."""
     figure: str = ""
     answered: bool = True
-    lead: str = ""
-    """What a report opens with where this is its own question; empty where the first sentence will do."""
-
-    @property
-    def opening(self) -> str:
-        """The sentence that answers, and what makes it say little; all of it where the question is open still."""
-        if self.lead or not self.answered:
-            return self.lead or self.text
-        first, *rest = re.split(r"(?<=\.) ", self.text)
-        return " ".join((first, *(sentence for sentence in rest if sentence in _LIMITS)))
+    opening: tuple[str, ...] = ()
+    """First sentences of the report of a study that asks this question."""
 
 
-def open_still(text: str, figure: str = "", lead: str = "") -> Verdict:
-    """What is missing for an answer."""
-    return Verdict(text=text, figure=figure, answered=False, lead=lead)
+def answered(*sentences: str, figure: str, lead: Sequence[str] = (), caveat: str = "") -> Verdict:
+    """An answer, then what qualifies it; empty sentences are dropped.
+
+    A report opens with `lead`; without one, with the answer and with `caveat`, which limits what the figure proves.
+    """
+    opening = tuple(filter(None, lead or (sentences[0], caveat)))
+    return Verdict(sentences=tuple(filter(None, sentences)), figure=figure, opening=opening)
 
 
-def told(interval: Interval, one: float = 1.0) -> str:
-    """more or less than `one`, or empty where the repeats cannot tell: without five there is no interval."""
+def unanswered(*sentences: str, figure: str = "", lead: Sequence[str] = ()) -> Verdict:
+    """What is missing for an answer; empty sentences are dropped. A report opens with `lead` or with all of it."""
+    own = tuple(filter(None, sentences))
+    return Verdict(sentences=own, figure=figure, answered=False, opening=tuple(lead) or own)
+
+
+def direction(interval: Interval, one: float = 1.0) -> str:
+    """`more` or `less` than `one`; empty if the interval contains it, or with fewer than five repeats."""
     if interval.coverage is None or interval.low <= one <= interval.high:
         return ""
     return "more" if interval.low > one else "less"
 
 
-def told_among(interval: Interval, looks: int, one: float = 1.0) -> str:
-    """As `told`, of the furthest of so many figures: empty, too, where chance puts one of them there too often.
-
-    Bonferroni: what each of them misses, added up, is what the figure may miss.
-    """
+def direction_among(interval: Interval, looks: int, one: float = 1.0) -> str:
+    """`direction` of the most extreme of `looks` figures, with Bonferroni's correction of the error rate."""
     by_chance = interval.coverage is None or looks * (1 - interval.coverage) > _MISSED
-    return "" if by_chance else told(interval, one)
+    return "" if by_chance else direction(interval, one)
 
 
 def enough_repeats(looks: int) -> int:
-    """The fewest repeats with which `told_among` can call one of so many."""
+    """The fewest repeats with which `direction_among` can be other than empty."""
     n = FEWEST_FOR_INTERVAL
     while looks * (1 - (median_interval(range(n)).coverage or 0.0)) > _MISSED:
         n += 1
     return n
 
 
-def apart(own: Interval, other: Interval) -> str:
+def direction_against(own: Interval, other: Interval) -> str:
     """more or less than the other, or empty where the two intervals overlap."""
     if own.low > other.high:
         return "more"
@@ -115,18 +110,18 @@ def few_repeats(n: int, *points: PointResult) -> str:
     return f"With {counted(n, 'repeat')} that learned there is no test: repeat it {again}."
 
 
-def left_out_text(named: Sequence[tuple[PointResult, str]]) -> str:
+def excluded_runs_text(named: Sequence[tuple[PointResult, str]]) -> str:
     """Which runs are in no test, each point by its name: `1 of 5 runs with 8 ranks`; empty where all are."""
     counts = [(num_excluded(point), point, name) for point, name in named]
     return ", ".join(f"{count} of {counted(point.runs, 'run')} {name}" for count, point, name in counts if count)
 
 
-def shared_cores(*points: PointResult) -> str:
-    """What makes times say little about scaling; empty where nothing does."""
+def scaling_caveat(*points: PointResult) -> str:
+    """Why the times of these points are no evidence of scaling; empty if they are."""
     if any(point.oversubscribed for point in points):
-        return _CROWDED
+        return "More threads than cores ran here, so it says little about scaling."
     if any(point.emulated for point in points):
-        return _EMULATED
+        return "The hosts are namespaces of one machine, so it says little about scaling."
     return ""
 
 

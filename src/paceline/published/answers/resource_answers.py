@@ -1,64 +1,63 @@
-"""Verdicts about what was given and used: hardware, CPU time, messages, memory, energy; and about printed tables."""
+"""Verdicts about hardware, CPU time, messages, memory and energy, and about contradictions in published tables."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 
-from paceline.published.answers.evidence import Evidence, Verdict, open_still
-from paceline.published.matching.row_points import setting
+from paceline.published.answers.evidence import Evidence, Verdict, answered, unanswered
+from paceline.published.matching.row_points import setting_value
 from paceline.records.counters import CpuTimes
 from paceline.records.results import PointResult
 from paceline.units import bytes_text, counted, duration_text, percent_text
 
 NO_GPU = "no-gpu"
-"""What the roll call calls ranks without a GPU where one was asked for."""
+"""Name of the preflight complaint about ranks without a GPU."""
 _RANKS = "run.ranks"
 _WORDS = {"train.batch_global": "batch", "train.batch_per_rank": "batch of a rank"}
 
 
 def got_what_was_asked(evidence: Evidence) -> Verdict:
-    """What was asked for, what was given, and what the roll call said of it: an answer where it missed a GPU."""
+    """Devices requested and provided; answered if the preflight check reports a missing GPU."""
     machine = evidence.results.machine
     if machine is None:
-        return open_still("No run has left a description of its machine. Run the study to its end.")
+        return unanswered("No run has recorded its machine.", "Run the study to its end.")
     asked = ", ".join(sorted({point.point.device for point in evidence.points}))
-    given = ", ".join(sorted({device.partition(":")[0] for device in machine.devices}))
-    figure = f"run.device {asked}, given {given}"
+    provided = ", ".join(sorted({device.partition(":")[0] for device in machine.devices}))
+    figure = f"run.device {asked}, given {provided}"
     wrong = [complaint for complaint in machine.complaints if complaint.severity in ("fatal", "warning")]
     missed = next((complaint for complaint in wrong if complaint.name == NO_GPU), None)
     if missed is not None:
-        return Verdict(text=f"One is told before the first step ({figure}): {missed.what}", figure=figure)
-    other = f"; the roll call complains of something else, {wrong[0].name}" if wrong else ""
+        return answered(f"It is reported before the first step ({figure}): {missed.what}", figure=figure)
+    other = f"; the preflight check complains of something else, {wrong[0].name}" if wrong else ""
     if "cuda" in asked:
-        return open_still(f"GPUs were asked for here and given ({figure}): nobody had to be told{other}.", figure)
+        return unanswered(f"GPUs were asked for here and given ({figure}){other}.", figure=figure)
     refused = "With --set run.device=cuda ranks without one are named, and the run is refused before its first step."
-    return open_still(f"No GPU was asked for here ({figure}){other}. {refused}", figure)
+    return unanswered(f"No GPU was asked for here ({figure}){other}.", refused, figure=figure)
 
 
 def real_user_sys(evidence: Evidence) -> Verdict:
     """Real, user and system time of the point with the most ranks."""
     known = [point for point in evidence.points if point.point_id in evidence.cpu_times]
     if not known:
-        return open_still("No median run has counters. Run it on Linux, to its end.")
+        return unanswered("No median run has counters.", "Run it on Linux, to its end.")
     point = max(known, key=lambda each: each.point.ranks)
     whole = evidence.cpu_times[point.point_id].whole
     if whole.user_s is None or whole.system_s is None:
-        return open_still("The counters have no CPU time. Run it on Linux, to its end.")
+        return unanswered("The counters have no CPU time.", "Run it on Linux, to its end.")
     figure = (
         f"real {duration_text(whole.real_s)}, user {duration_text(whole.user_s)}, sys {duration_text(whole.system_s)}"
     )
     sentence = evidence.cpu_times[point.point_id].sentence
-    why = sentence.partition(": ")[2] or sentence  # before it stand the same three figures
-    text = f"On {counted(point.point.ranks, 'rank')}: {figure}. {why[:1].upper()}{why[1:]}"
-    return Verdict(text=text, figure=figure)
+    where = f"On {counted(point.point.ranks, 'rank')}"
+    return answered(f"{where}, {sentence[0].lower()}{sentence[1:]}", figure=figure, lead=(f"{where}: {figure}.",))
 
 
 def message_log(evidence: Evidence) -> Verdict:
-    """What the trace of the widest median run holds."""
+    """Messages in the trace of the median run with the most ranks."""
     traced = [point for point in evidence.points if point.anatomy and point.anatomy.messages]
     if not traced:
-        return open_still("No median run has messages in its trace. It takes two ranks or more.")
+        return unanswered("No median run has messages in its trace.", "It takes two ranks or more.")
     point = max(traced, key=lambda each: each.point.ranks)
     assert point.anatomy is not None
     messages = point.anatomy.messages
@@ -67,8 +66,8 @@ def message_log(evidence: Evidence) -> Verdict:
     figure = f"{counted(count, 'message')} of {counted(len(messages), 'kind')}"
     most = f"most bytes go by {largest.operation}: {largest.count:,} of {bytes_text(largest.payload_bytes)}"
     took = f", {duration_text(largest.total_s)} each" if largest.total_s is not None else ""
-    return Verdict(
-        text=f"It is there: the median run with {point.label} has {figure}; {most}{took}. "
+    return answered(
+        f"It is there: the median run with {point.label} has {figure}; {most}{took}.",
         "Inside a run shows them one by one, with peers, wait and transfer.",
         figure=figure,
     )
@@ -78,7 +77,7 @@ def hyper_parameters(evidence: Evidence) -> Verdict:
     """Bytes an epoch, memory and energy at both ends of every setting that varies, all else equal."""
     varied = {path: ends for path in (*evidence.results.study.vary, _RANKS) if (ends := _ends(evidence, path))}
     if not varied:
-        return open_still("Points with different settings are missing. Run the study with several batch sizes.")
+        return unanswered("Points with different settings are missing.", "Run the study with several batch sizes.")
     cpu, parts = evidence.cpu_times, []
     for path, (first, last) in varied.items():
         found = (_traffic(first, last), _memory(cpu, first, last), _energy(cpu, first, last))
@@ -86,12 +85,12 @@ def hyper_parameters(evidence: Evidence) -> Verdict:
             parts.append(f"from {_change(path, first, last)}: {'; '.join(filter(None, found))}")
     names = ", ".join(map(_name, varied))
     if not parts:
-        return open_still(f"Neither messages nor memory were measured by {names}. It takes two ranks, on Linux.")
+        return unanswered(f"Neither messages nor memory were measured by {names}.", "It takes two ranks, on Linux.")
     figure = "; ".join(parts)
     known = any(_joules(times) is not None for times in cpu.values())
     power = "" if known else "no meter for energy can be read here, and "
     covers = f"{power}of all settings this covers {names}: others are varied with --set."
-    return Verdict(text=f"{figure[0].upper()}{figure[1:]}. {covers[0].upper()}{covers[1:]}", figure=figure)
+    return answered(f"{figure[0].upper()}{figure[1:]}.", f"{covers[0].upper()}{covers[1:]}", figure=figure)
 
 
 def _ends(evidence: Evidence, path: str) -> tuple[PointResult, PointResult] | None:
@@ -102,9 +101,11 @@ def _ends(evidence: Evidence, path: str) -> tuple[PointResult, PointResult] | No
     paths = [other for other in (*evidence.results.study.vary, _RANKS) if other != path]
     alike: dict[tuple[object, ...], list[PointResult]] = {}
     for point in evidence.points:
-        alike.setdefault(tuple(setting(point.point, other) for other in paths), []).append(point)
-    own = max(alike.values(), key=lambda points: len({setting(point.point, path) for point in points}), default=[])
-    values = {value: point for point in reversed(own) if (value := setting(point.point, path)) is not None}
+        alike.setdefault(tuple(setting_value(point.point, other) for other in paths), []).append(point)
+    own = max(
+        alike.values(), key=lambda points: len({setting_value(point.point, path) for point in points}), default=[]
+    )
+    values = {value: point for point in reversed(own) if (value := setting_value(point.point, path)) is not None}
     if len(values) < 2:
         return None
     if all(isinstance(value, int | float) for value in values):
@@ -113,7 +114,7 @@ def _ends(evidence: Evidence, path: str) -> tuple[PointResult, PointResult] | No
 
 
 def _change(path: str, first: PointResult, last: PointResult) -> str:
-    shown = [setting(point.point, path) for point in (first, last)]
+    shown = [setting_value(point.point, path) for point in (first, last)]
     low, high = (f"{value:,}" if isinstance(value, int) else str(value) for value in shown)
     return f"{_name(path)} {low} to {high}"
 
@@ -161,24 +162,23 @@ def _joules(times: CpuTimes | None) -> float | None:
 
 
 def table_contradicts(evidence: Evidence) -> Verdict:
-    """How many printed cells disagree, and what the same sums come to here."""
+    """Number of contradictions in the published tables, and the share of epochs in a run here."""
     count = len(evidence.contradictions)
     figure = f"{counted(count, 'contradiction')} in print"
+    listed = f"{figure}, listed below the table."
     shares = [share for point in evidence.points if (share := _epochs_share(point)) is not None]
     if not shares:
-        return Verdict(
-            text=f"{figure}, listed below the table. No run here is finished to set beside them.", figure=figure
-        )
+        return answered(listed, "No run here is finished to compare with.", figure=figure)
     low, high = percent_text(min(shares), 0), percent_text(max(shares), 0)
     spread = low if low == high else f"{low} to {high}"
     ours = (
         f"Here the epochs of a run add up to {spread} of its total, and the ledger divides the rest without remainder."
     )
-    return Verdict(text=f"{figure}, listed below the table. {ours}", figure=figure)
+    return answered(listed, ours, figure=figure)
 
 
 def _epochs_share(point: PointResult) -> float | None:
-    """What the epochs of the median run are of the whole of it."""
+    """Share of the median run that its epochs take."""
     curve = next((curve for curve in point.curves if curve.run == point.median_run), None)
     whole = sum(value for value in (point.ledger_s or {}).values() if value is not None)
     return math.fsum(epoch.epoch_s for epoch in curve.epochs) / whole if curve and whole else None

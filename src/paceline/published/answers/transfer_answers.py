@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from paceline.analyze.stats.intervals import FEWEST_FOR_INTERVAL
-from paceline.published.answers.evidence import Evidence, Verdict, accuracy_text, few_repeats, open_still
-from paceline.published.matching.row_points import setting
+from paceline.published.answers.evidence import Evidence, Verdict, accuracy_text, answered, few_repeats, unanswered
+from paceline.published.matching.row_points import setting_value
 from paceline.records.results import PointResult
 from paceline.units import counted
 
@@ -16,36 +16,39 @@ _NEAR_CHANCE = 1.5 / _CLASSES
 """Test accuracies below it: a head that has learned next to nothing from its features."""
 _LOW, _HIGH, _MIXED = "low", "high", "mixed"
 _BESIDE = """--set 'model.preprocessing=["own","twice"]'"""
-"""What adds the one change that leads there."""
+"""Option that adds the change that leads to chance level."""
 
 
 def transfer_at_chance(evidence: Evidence) -> Verdict:
-    """The point at chance, and the one change that leads there from the best point that differs in nothing else.
+    """The point at chance level, and the best point that differs from it in one setting.
 
-    Every run of the one is near chance, and no run of the other: a head that dies now and then is neither.
+    All runs of the first and no run of the second are near chance; points with both kinds of runs are ignored.
     """
     points = [point for point in evidence.points if point.test_accuracy is not None]
     low = [point for point in points if _side(point) == _LOW]
     high = [point for point in points if _side(point) == _HIGH]
     chance = f"where chance among {_CLASSES} classes is {100 / _CLASSES:g} %"
     if not points:
-        return open_still("No run has a test accuracy. Run the study to its end.")
+        return unanswered("No run has a test accuracy.", "Run the study to its end.")
     if not low or not high:
         best = max(points, key=_accuracy)
         mixed = next((point for point in points if _side(point) == _MIXED), None)
         some = f"; some runs with {_settings(mixed)} may be there and some not: {accuracy_text(mixed)}" if mixed else ""
         text = f"With {_settings(best)} it reaches {accuracy_text(best)}, {chance}{some}."
-        return open_still(f"{text} What makes the difference: {_BESIDE}.", accuracy_text(best))
+        return unanswered(text, f"What makes the difference: {_BESIDE}.", figure=accuracy_text(best))
     pairs = [(_changes(evidence, good, bad), good, bad) for bad in low for good in high]
     changed, good, bad = min(pairs, key=lambda pair: (len(pair[0]), -_accuracy(pair[1])))
     figure = f"{accuracy_text(bad)} in place of {accuracy_text(good)}"
     if len(changed) != 1:
-        return open_still(f"{_both(changed)} lead to chance: {figure}. One at a time would tell which.", figure)
+        return unanswered(
+            f"{_both(changed)} lead to chance: {figure}.", "One at a time would tell which.", figure=figure
+        )
+    text = f"{_both(changed)} leads to chance, all else equal: {figure}."
     fewest = min(point.test_accuracy.n for point in (good, bad) if point.test_accuracy)
     if fewest < FEWEST_FOR_INTERVAL:
-        return open_still(f"{_both(changed)} leads to chance, all else equal: {figure}. {few_repeats(fewest)}", figure)
-    text = f"{_both(changed)} leads to chance, all else equal: {figure}. {_others(evidence, good, low)}"
-    return Verdict(text=text, figure=figure, lead=text)
+        return unanswered(text, few_repeats(fewest), figure=figure)
+    others = _others(evidence, good, low)
+    return answered(text, others, figure=figure, lead=(text, others))
 
 
 def _accuracy(point: PointResult) -> float:
@@ -74,7 +77,9 @@ def _settings(point: PointResult) -> str:
 
 def _changes(evidence: Evidence, good: PointResult, bad: PointResult) -> list[tuple[str, str, str]]:
     """What differs between two points: name of the setting, its value at the bad one and at the good one."""
-    values = [(path, setting(bad.point, path), setting(good.point, path)) for path in evidence.results.study.vary]
+    values = [
+        (path, setting_value(bad.point, path), setting_value(good.point, path)) for path in evidence.results.study.vary
+    ]
     return [(path.rpartition(".")[2].replace("_", " "), str(b), str(g)) for path, b, g in values if b != g]
 
 
@@ -84,7 +89,7 @@ def _both(changed: list[tuple[str, str, str]]) -> str:
 
 
 def _others(evidence: Evidence, good: PointResult, low: list[PointResult]) -> str:
-    """What another change alone comes to, where it does not lead there."""
+    """Accuracy after another single change that does not lead to chance level."""
     rest = [point for point in evidence.points if point.test_accuracy and point not in low and point is not good]
     single = [(changes[0], point) for point in rest if len(changes := _changes(evidence, good, point)) == 1]
     if not single:
@@ -97,42 +102,42 @@ def fine_tune_worse(evidence: Evidence) -> Verdict:
     """What the second phase added, within each repeat."""
     gains = [(point, phase.gain) for point in evidence.points for phase in point.phases if phase.gain is not None]
     if not gains:
-        return open_still("No run has a phase of fine-tuning. paceline study fine-tuning has one.")
-    # As reporting/tables/phase_tables.py chooses it: the most repeats, the fewest ranks among equals.
+        return unanswered("No run has a phase of fine-tuning.", "paceline study fine-tuning has one.")
+    # The most repeats, the fewest ranks among equals: as `gain_sentences` of the report chooses it.
     point, gain = max(gains, key=lambda pair: pair[1].n)
     named = f" with {point.label}" if len(gains) > 1 else ""
     figure = f"{gain.mean * 100:+.2f} points"
     if gain.low is None or gain.high is None:
-        return open_still(f"Fine-tuning changed the test by {figure}{named}. {few_repeats(gain.n, point)}", figure)
+        return unanswered(
+            f"Fine-tuning changed the test by {figure}{named}.", few_repeats(gain.n, point), figure=figure
+        )
     figure += f" [{gain.low * 100:+.2f}, {gain.high * 100:+.2f}]"
     if gain.low <= 0 <= gain.high:
         by = f"changed the test by {figure}{named}, which is no difference that {gain.n} repeats can show."
     else:
         by = f"{'made it better' if gain.mean > 0 else 'made it worse'} by {figure} over {gain.n} repeats{named}."
     rate = f"It took {counted(point.point.finetune.epochs, 'epoch')} at a rate of {point.point.finetune.lr:g}."
-    return Verdict(text=f"Fine-tuning {by} {rate}", figure=figure)
+    return answered(f"Fine-tuning {by}", rate, figure=figure)
 
 
 def too_complex(evidence: Evidence) -> Verdict:
     """A network that overfits is better in training than in the test; one that cannot learn is bad at both."""
     points = [point for point in evidence.points if point.network and point.curves and point.test_accuracy]
     if not points:
-        return open_still("No pretrained network was run. Those of this report are in studies of their own.")
+        return unanswered("No pretrained network was run.", "Those of this report are in studies of their own.")
     point = points[0]
     epochs = [[epoch for epoch in curve.epochs if epoch.phase == "train"] for curve in point.curves]
     ends = [own[-1].train_accuracy for own in epochs if own]
     if not ends:
-        return open_still("No epoch of the training was finished. Run the study to its end.")
+        return unanswered("No epoch of the training was finished.", "Run the study to its end.")
     first = point.phases[0].test_accuracy if point.phases else point.test_accuracy
     assert first is not None
     train, test = sum(ends) / len(ends), first.mean
     figure = f"{train * 100:.1f} % in training, {test * 100:.1f} % in the test"
     if len(ends) < FEWEST_FOR_INTERVAL:
-        return open_still(f"It is at {figure}. {few_repeats(len(ends))}", figure)
+        return unanswered(f"It is at {figure}.", few_repeats(len(ends)), figure=figure)
     if train - test > 0.05:
-        return Verdict(
-            text=f"It overfits: {figure}. Fewer parameters, or more images, would bring the two together.",
-            figure=figure,
-        )
+        remedy = "Fewer parameters, or more images, would bring the two together."
+        return answered(f"It overfits: {figure}.", remedy, figure=figure)
     cause = "Whether the input is to blame, paceline study transfer-cifar10 tells: it changes one thing at a time."
-    return Verdict(text=f"It does not overfit: {figure}. {cause}", figure=figure)
+    return answered(f"It does not overfit: {figure}.", cause, figure=figure)

@@ -6,7 +6,6 @@ study does yet, what it waits for.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 from paceline.published.answers import (
@@ -73,7 +72,7 @@ def _answer(question: Question, evidence: Evidence) -> Answer:
     return Answer(
         question=question,
         answered=found.answered,
-        sentences=tuple(re.split(r"(?<=\.) ", found.text)),
+        sentences=found.sentences,
         figure=found.figure,
-        lead=tuple(re.split(r"(?<=\.) ", found.opening)) if found.answered or found.figure else (),
+        lead=found.opening if found.answered or found.figure else (),
     )

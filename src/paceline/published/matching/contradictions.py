@@ -8,7 +8,7 @@
     batch-beyond-data       a batch, if it were one rank's, × ranks > samples of an epoch
     batch-below-ranks       a batch, if it were that of all ranks, < ranks
 
-A printed 20.52 stands for 20.515 to 20.525: only what holds at the kindest end of these is pointed out.
+A published 20.52 stands for 20.515 to 20.525; a contradiction must hold for every value in that range.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _beyond_ideal(table: PublishedTable) -> Iterator[Contradiction]:
             continue
         alike = few.settings.get("run.hosts") == many.settings.get("run.hosts") and few.hardware == many.hardware
         ideal = float(more[0]) / float(ranks[0])
-        # Neighbours alone: what holds over two steps is said by one of them.
+        # Neighbours alone: a contradiction over two steps shows in one of them.
         neighbours = ideal > 1 and not any(_between(other, few, many) for other in table.rows)
         faster = [text for name, what in _TIMED.items() if (text := _faster(table, few, many, name, what, ideal))]
         if alike and neighbours and faster:
@@ -153,7 +153,7 @@ def _constant(table: PublishedTable, row: PublishedRow) -> float | None:
 
 
 def _bounds(table: PublishedTable, row: PublishedRow, measure: str) -> tuple[float, float] | None:
-    """What a printed figure may have been before it was rounded; None where nothing is printed."""
+    """Lowest and highest value that round to the published figure; None for an empty cell."""
     column = table.column(measure)
     cell = next((cell for cell in row.cells if column and cell.column == column.name), None)
     if cell is None or not isinstance(cell.value, int | float):

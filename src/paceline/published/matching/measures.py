@@ -21,16 +21,16 @@ from dataclasses import dataclass
 
 from paceline.analyze.learning.stable import COVERAGE as STABLE_COVERAGE
 from paceline.analyze.stats.intervals import median_interval, ratio_interval, scaled, spread
-from paceline.published.matching.row_points import setting
+from paceline.published.matching.row_points import setting_value
 from paceline.published.matching.updates import MEASURE as UPDATE
-from paceline.published.records import OurCell
+from paceline.published.records import MeasuredCell
 from paceline.records.results import Curve, Effect, Interval, Percent, PhaseResult, PointResult, Spread
 from paceline.records.run import Epoch
 from paceline.units import finite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class MeasuredPoint:
     """A point that is looked at for one row."""
 
     point: PointResult
@@ -44,14 +44,14 @@ class Looked:
     """What an update takes there (updates.py); None where its runs do not show it."""
 
 
-def measured(measure: str, column: str, looked: Looked) -> OurCell:
+def measured_cell(measure: str, column: str, looked: MeasuredPoint) -> MeasuredCell:
     """The figure of a measure, under this column's name; or the cell that says why there is none."""
     kind, _, path = measure.partition(":")
-    found = setting(looked.point.point, path) if kind == "setting" else _MEASURES[kind](looked)
+    found = setting_value(looked.point.point, path) if kind == "setting" else _MEASURES[kind](looked)
     if isinstance(found, _None):
-        return OurCell(column=column, reason=found.why, point_id=looked.point.point_id)
+        return MeasuredCell(column=column, reason=found.why, point_id=looked.point.point_id)
     if found is None:
-        return OurCell(column=column, reason=_UNMEASURED.why, point_id=looked.point.point_id)
+        return MeasuredCell(column=column, reason=_UNMEASURED.why, point_id=looked.point.point_id)
     return _cell(column, found, looked.point)
 
 
@@ -66,11 +66,11 @@ _Found = Interval | Spread | float | int | str | bool | _None | None
 _UNMEASURED = _None("Not measured.")
 
 
-def _cell(column: str, found: Interval | Spread | float | int | str | bool, point: PointResult) -> OurCell:
+def _cell(column: str, found: Interval | Spread | float | int | str | bool, point: PointResult) -> MeasuredCell:
     if isinstance(found, Interval):
         if finite(found.median) is None:
-            return OurCell(column=column, reason="Not a finite number.", point_id=point.point_id)
-        return OurCell(
+            return MeasuredCell(column=column, reason="Not a finite number.", point_id=point.point_id)
+        return MeasuredCell(
             column=column,
             value=found.median,
             low=finite(found.low),
@@ -81,19 +81,19 @@ def _cell(column: str, found: Interval | Spread | float | int | str | bool, poin
         )
     if isinstance(found, Spread):
         if finite(found.mean) is None:
-            return OurCell(column=column, reason="Not a number: the training diverged.", point_id=point.point_id)
-        return OurCell(column=column, value=found.mean, std=finite(found.std), n=found.n, point_id=point.point_id)
-    return OurCell(column=column, value=found, n=1, point_id=point.point_id)
+            return MeasuredCell(column=column, reason="Not a number: the training diverged.", point_id=point.point_id)
+        return MeasuredCell(column=column, value=found.mean, std=finite(found.std), n=found.n, point_id=point.point_id)
+    return MeasuredCell(column=column, value=found, n=1, point_id=point.point_id)
 
 
-def _epochs(looked: Looked) -> list[Epoch]:
-    """The row's epoch, of every run that came to it."""
+def _epochs(looked: MeasuredPoint) -> list[Epoch]:
+    """The row's epoch, of every run that reached it."""
     wanted = looked.epoch
     return [epoch for curve in looked.point.curves for epoch in curve.epochs if epoch.epoch == wanted]
 
 
-def _of_epoch(value: Callable[[Epoch], float | None]) -> Callable[[Looked], _Found]:
-    def figure(looked: Looked) -> _Found:
+def _of_epoch(value: Callable[[Epoch], float | None]) -> Callable[[MeasuredPoint], _Found]:
+    def figure(looked: MeasuredPoint) -> _Found:
         if looked.epoch == 0:
             return _None("The test after the last epoch trains nothing.")
         found = [known for epoch in _epochs(looked) if (known := value(epoch)) is not None]
@@ -102,12 +102,12 @@ def _of_epoch(value: Callable[[Epoch], float | None]) -> Callable[[Looked], _Fou
     return figure
 
 
-def _one_epoch_s(looked: Looked) -> _Found:
+def _one_epoch_s(looked: MeasuredPoint) -> _Found:
     times = [epoch.epoch_s for epoch in _epochs(looked)]
     return median_interval(times) if times else _None(f"Not trained as far as epoch {looked.epoch}.")
 
 
-def _phase_s(looked: Looked) -> _Found:
+def _phase_s(looked: MeasuredPoint) -> _Found:
     """Time of the row's epoch, or of the test after the last."""
     if looked.epoch != 0:
         return _one_epoch_s(looked)
@@ -115,12 +115,12 @@ def _phase_s(looked: Looked) -> _Found:
     return test_s or _None("Its runs are from before the test was timed.")
 
 
-def _phase_test_accuracy(looked: Looked) -> _Found:
+def _phase_test_accuracy(looked: MeasuredPoint) -> _Found:
     return looked.point.test_accuracy if looked.epoch == 0 else _None("The test is made after the last epoch.")
 
 
-def _last(value: Callable[[Epoch], float | None], why: str) -> Callable[[Looked], _Found]:
-    def figure(looked: Looked) -> _Found:
+def _last(value: Callable[[Epoch], float | None], why: str) -> Callable[[MeasuredPoint], _Found]:
+    def figure(looked: MeasuredPoint) -> _Found:
         ends = [value(curve.epochs[-1]) for curve in looked.point.curves if curve.epochs]
         found = [end for end in ends if end is not None]
         return spread(found) if found else _None(why)
@@ -128,7 +128,7 @@ def _last(value: Callable[[Epoch], float | None], why: str) -> Callable[[Looked]
     return figure
 
 
-def _epochs_to_stable(looked: Looked) -> _Found:
+def _epochs_to_stable(looked: MeasuredPoint) -> _Found:
     stable = looked.point.learning.stable if looked.point.learning else None
     if stable is None:
         return _None("There is no validation set.")
@@ -142,10 +142,10 @@ def _epochs_to_stable(looked: Looked) -> _Found:
 
 def _of_first_phase(
     value: Callable[[PhaseResult], _Found], otherwise: Callable[[PointResult], _Found]
-) -> Callable[[Looked], _Found]:
+) -> Callable[[MeasuredPoint], _Found]:
     """A figure of what was published before fine-tuning began; `otherwise` in results that know of no phases."""
 
-    def figure(looked: Looked) -> _Found:
+    def figure(looked: MeasuredPoint) -> _Found:
         phases = looked.point.phases
         return value(phases[0]) if phases else otherwise(looked.point)
 
@@ -168,8 +168,8 @@ def _quotient(own: Spread | None, other: Spread | None) -> _Found:
     return Spread(mean=percent, std=std, n=min(own.n, other.n))
 
 
-def _percent(name: str, otherwise: Callable[[PointResult, PointResult], _Found]) -> Callable[[Looked], _Found]:
-    def figure(looked: Looked) -> _Found:
+def _percent(name: str, otherwise: Callable[[PointResult, PointResult], _Found]) -> Callable[[MeasuredPoint], _Found]:
+    def figure(looked: MeasuredPoint) -> _Found:
         if looked.baseline is None:
             return _None("The point that stands for the baseline was not run.")
         compared: Percent | None = getattr(looked.effect, name, None)
@@ -194,7 +194,7 @@ def _training_s(curves: Iterable[Curve]) -> dict[int, float]:
 
 
 _NO_VALIDATION = "There is no validation set."
-_MEASURES: dict[str, Callable[[Looked], _Found]] = {
+_MEASURES: dict[str, Callable[[MeasuredPoint], _Found]] = {
     "load_s": lambda looked: looked.point.load_s,
     UPDATE: lambda looked: looked.update_s or _None("The spans of its runs do not show the exchange."),
     "epoch_s": lambda looked: looked.point.epoch_s or _None("No whole epoch was timed."),

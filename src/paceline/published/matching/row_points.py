@@ -40,7 +40,7 @@ def match(table: PublishedTable, index: int, results: StudyResults, further: Map
         if not row.stand_in or _taken(table, index, results):
             return Match(reason=_absent(row, results))
         note = f"{_device(results)} in place of {row.hardware}"
-    found = _closest([point for point in results.points if has(point.point, asked)], results)
+    found = _closest([point for point in results.points if has_settings(point.point, asked)], results)
     if found is None:
         return Match(reason=_why_none(row, asked, results))
     if not found.runs:
@@ -48,13 +48,13 @@ def match(table: PublishedTable, index: int, results: StudyResults, further: Map
     return Match(point=found, note=note)
 
 
-def has(point: Point, asked: Asked) -> bool:
+def has_settings(point: Point, asked: Asked) -> bool:
     """Whether a point has one of the values that are asked for, of every setting."""
-    return all(setting(point, path) in values for path, values in asked.items())
+    return all(setting_value(point, path) in values for path, values in asked.items())
 
 
-def setting(point: Point, path: str) -> Scalar | None:
-    """A setting of a point; beside those of a study file `servers`, and batches however they were given."""
+def setting_value(point: Point, path: str) -> Scalar | None:
+    """Value of a setting of a point; also `servers`, and both batch sizes, whichever is configured."""
     if path == "servers":
         return point.servers
     if path == "batch_global":
@@ -65,10 +65,10 @@ def setting(point: Point, path: str) -> Scalar | None:
 
 
 def _closest(points: Sequence[PointResult], results: StudyResults) -> PointResult | None:
-    """The one that is at the study's first values most, the first among equals; finished ones come first."""
+    """The point with the most settings at the study's first values; finished points are preferred."""
 
     def distance(found: PointResult) -> tuple[bool, int]:
-        changed = sum(setting(found.point, path) != values[0] for path, values in results.study.vary.items())
+        changed = sum(setting_value(found.point, path) != values[0] for path, values in results.study.vary.items())
         return not found.runs, changed
 
     return min(points, key=distance, default=None)
@@ -115,16 +115,16 @@ def _why_none(row: PublishedRow, asked: Asked, results: StudyResults) -> str:
 
 
 def _value_of(settings: Mapping[str, Scalar | None], path: str, values: tuple[Scalar, ...]) -> bool:
-    """Whether a point that was left out has the value, as far as it says."""
+    """Whether a point that was not run has the value, as far as it is known."""
     names = [path, path.rpartition(".")[2], f"run.{path}", f"train.{path}"]
-    said = [settings[name] for name in names if name in settings]
-    return not said or said[0] in values
+    known = [settings[name] for name in names if name in settings]
+    return not known or known[0] in values
 
 
 def _occurs(path: str, values: tuple[Scalar, ...], results: StudyResults) -> bool:
-    """Whether a point of the study has one of the values, be it run or left out."""
+    """Whether a point of the study, run or not, has one of the values."""
     left_out = any(one.settings.get(path) in values for one in results.not_run)
-    return left_out or any(setting(point.point, path) in values for point in results.points)
+    return left_out or any(setting_value(point.point, path) in values for point in results.points)
 
 
 def _words(path: str, value: Scalar) -> str:

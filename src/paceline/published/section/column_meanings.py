@@ -1,7 +1,7 @@
-"""What the columns of published tables mean, in print and here.
+"""Meanings of the columns of published tables, in the publication and here.
 
-A column is called as it was printed, so that `epoch` is a time in one table and a number in another. What a figure
-means is therefore found by its measure, and what says which row it is by its heading: never in the report's glossary.
+Headings are as published: `epoch` is a time in one table and a number in another. Meanings are therefore looked up by
+measure, and those of key columns by heading, never in the report's glossary.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _KEYS = {
     "per node": "Processes on each of these machines.",
     "processes": "Processes that train, on all machines together; here ranks.",
     "setup": "What the curve was taken on: nodes and processes, or a GPU.",
-    "epoch": "Number of the epoch, from 0 on as in print.",
+    "epoch": "Number of the epoch, from 0 on as published.",
     "GPUs": "GPUs that train, one process for each; here ranks.",
     "kind": "Which GPUs they were. What stands in for them here is noted at the row.",
-    "batch": "Samples of a step. Whose they are is not said in print; here they are those of all ranks together.",
+    "batch": "Samples of a step. The publication does not say whether of one rank or of all; here of all.",
     "phase": "An epoch of the training, or the test after the last one.",
     "factor": "The one setting that is changed; all others are at the baseline.",
     "value": "What the factor is set to; its first value is the baseline's.",
@@ -31,7 +31,7 @@ _KEYS = {
 _MEASURES = {
     "load_s": "Time until a process has the data set, mapped or read: here the most of any rank, median over repeats.",
     "update_s": "Here comm-wait, comm-transfer and optimizer within a run's steps ÷ their number, median over repeats; "
-    "in print it is not said what is in an update.",
+    "the publication does not say what is in an update.",
     "epoch_s": "Time of an epoch: here the median over timed epochs and repeats, the first epoch left out.",
     "one_epoch_s": "Time of this epoch: here the median over repeats.",
     "total_s": "Time of the whole job: here from the launch of a run to its end, median over repeats.",
@@ -40,7 +40,7 @@ _MEASURES = {
     "deviation.",
     "first_accuracy": "Share of the test set that is put into the right class, before any fine-tuning: here mean over "
     "repeats ± standard deviation.",
-    "first_accuracy_std": "Standard deviation of the test accuracy over runs; in print a ± that is taken for one.",
+    "first_accuracy_std": "Standard deviation of the test accuracy over runs; as published a ± that is taken for one.",
     "test_loss": "Loss on the test set after the last epoch: here mean over repeats ± standard deviation.",
     "phase_test_accuracy": "Test accuracy, which here is measured once, after the last epoch.",
     "train_accuracy": "Training accuracy of this epoch: here mean over repeats ± standard deviation.",
@@ -48,7 +48,7 @@ _MEASURES = {
     "final_training": "Training accuracy of the last epoch: here mean over repeats ± standard deviation.",
     "final_validation": "Validation accuracy after the last epoch: here mean over repeats ± standard deviation.",
     "epochs_to_stable": "Epochs until validation is stable: here the first from which it stays within its noise of its "
-    "plateau, in print read by eye.",
+    "plateau, as published read by eye.",
     "parameters": "Parameters of the network as PyTorch counts them; Keras counts running statistics, too.",
     "trainable": "Parameters that the training changes while the base of a pretrained network is frozen.",
     "loss_percent": "Loss in % of the baseline's: here on the test set.",

@@ -1,4 +1,4 @@
-"""published.csv: one line per printed cell, with ours beside it; and the same for `--json`."""
+"""published.csv and the part of `--json` about published cells: one record per cell, with our figure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import io
 from dataclasses import asdict
 from typing import Any
 
-from paceline.published.records import Beside, PublishedTable
+from paceline.published.records import PublishedComparison, PublishedTable
 
 _OURS = ("value", "low", "high", "std", "n", "point_id", "reason")
 _COLUMNS: tuple[str, ...] = ("table", "row", "column", "unit", "published", *_OURS)
 
 
-def published_csv(beside: Beside) -> bytes:
-    """Every printed cell: what was published, and what is here or why nothing is."""
+def published_csv(beside: PublishedComparison) -> bytes:
+    """published.csv: every published cell with our figure, or the reason why there is none."""
     out = io.StringIO()
     writer = csv.DictWriter(out, _COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -22,7 +22,7 @@ def published_csv(beside: Beside) -> bytes:
     return out.getvalue().encode()
 
 
-def published_object(beside: Beside) -> dict[str, Any]:
+def published_object(beside: PublishedComparison) -> dict[str, Any]:
     """All cells for `--json`, with published cells that contradict each other, and the open questions."""
     return {
         "name": beside.published.name,
@@ -42,11 +42,11 @@ def published_object(beside: Beside) -> dict[str, Any]:
     }
 
 
-def _cells(beside: Beside) -> list[dict[str, Any]]:
+def _cells(beside: PublishedComparison) -> list[dict[str, Any]]:
     lines = []
     for found in beside.tables:
-        for index, (printed, ours) in enumerate(zip(found.table.rows, found.rows, strict=True)):
-            for column, cell, own in zip(found.table.columns, printed.cells, ours.cells, strict=True):
+        for index, (published_row, ours) in enumerate(zip(found.table.rows, found.rows, strict=True)):
+            for column, cell, own in zip(found.table.columns, published_row.cells, ours.cells, strict=True):
                 figures = {name: getattr(own, name) for name in _OURS}
                 where = {"table": found.table.name, "row": _row_name(found.table, index)}
                 lines.append({**where, "column": column.name, "unit": column.unit, "published": cell.value, **figures})

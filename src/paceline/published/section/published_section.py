@@ -1,42 +1,67 @@
-"""Published, and here: the printed table with our figure below every cell, what differs, and the open questions.
+"""The report's section on a published study: its tables with our figures, what differs, and the open questions.
 
-A cell is the printed figure, and beside it ours, or a letter that stands for the reason why there is none.
+A cell has the published figure and ours, or a letter of the footnote that says why there is none.
 """
 
 from __future__ import annotations
 
 import string
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 
 from paceline.published.records import (
     TIME,
     Answer,
-    Beside,
-    OurCell,
+    ComparedRow,
+    ComparedTable,
+    MeasuredCell,
     PublishedColumn,
+    PublishedComparison,
     PublishedRow,
     PublishedStudy,
     PublishedTable,
-    RowBeside,
-    TableBeside,
 )
 from paceline.published.section.column_meanings import heading, table_meanings
-from paceline.published.section.published_html import HERE, answers_html, disagreements_html, tables_html
 from paceline.published.section.published_rows import published_object
 from paceline.published.section.row_notes import Notes, further_epochs, notes_of
 from paceline.records.results import StudyResults
 from paceline.reporting.added_section import AddedSection, ShownAnswer
 from paceline.reporting.cells import NONE, Cell, Form
+from paceline.reporting.html.markup import fragment
 from paceline.reporting.tables.point_tables import Table
 from paceline.reporting.wording.facts import Fact
 from paceline.reporting.wording.next_commands import Step
 from paceline.reporting.wording.phrases import listed
-from paceline.units import count_text, counted, interval_text, number_text
-
-_HTML = {"beside": tables_html, "disagree": disagreements_html, "asked": answers_html}
+from paceline.units import count_text, counted, number_text
 
 
-def published_section(beside: Beside, results: StudyResults) -> AddedSection:
+def section_html(section: AddedSection, macro: str) -> str:
+    """One part of the section as HTML, by a macro of templates/published.html.j2."""
+    return fragment("published", macro, section, package="paceline.published")
+
+
+_HTML = {
+    "beside": partial(section_html, macro="tables"),
+    "disagree": partial(section_html, macro="disagreements"),
+    "asked": partial(section_html, macro="answers"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PairedCell(Cell):
+    """A published figure, with ours as the note beside it; the parts of ours for tables that set them apart."""
+
+    _: KW_ONLY
+    own_figure: str = ""
+    """Empty if there is no figure: `own_around` has the reason."""
+    own_around: str = ""
+    """Interval, range or standard deviation."""
+    own_letters: str = ""
+    """Of the footnotes."""
+
+
+def published_section(beside: PublishedComparison, results: StudyResults) -> AddedSection:
     """The section of a report that compares its study with a published one."""
     return AddedSection(
         about=_about(beside, results),
@@ -52,8 +77,8 @@ def published_section(beside: Beside, results: StudyResults) -> AddedSection:
     )
 
 
-def _opening(beside: Beside, study: str) -> tuple[str | None, ...]:
-    """What answers the study's own question, None in place of what its times say; empty where nothing measured does."""
+def _opening(beside: PublishedComparison, study: str) -> tuple[str | None, ...]:
+    """Sentences that answer the study's question, None in place of the one about times; empty without measurements."""
     leads = {answer.question.name: answer.lead for answer in beside.answers}
     named = beside.published.leads.get(study, ())
     if not any(leads.get(name) for name in named):
@@ -65,7 +90,7 @@ def _next_part(published: PublishedStudy, study: str) -> Step | None:
     """The study with the next rows of the table, or the answer to the next question; None after the last."""
     parts = {published.name: ""}
     for row in (row for table in published.tables for row in table.rows if row.study):
-        parts.setdefault(row.study, f"The published table goes on in another study, with its row {row.names[0]}.")
+        parts.setdefault(row.study, f"The published table continues in another study, with its row {row.names[0]}.")
     for question in published.questions:
         for name in question.studies[:1]:
             parts.setdefault(name, f"Another study answers an open question of the report: {question.text}")
@@ -74,7 +99,7 @@ def _next_part(published: PublishedStudy, study: str) -> Step | None:
     return Step(text=parts[names[after]], command=f"paceline study {names[after]}") if after < len(names) else None
 
 
-def _about(beside: Beside, results: StudyResults) -> tuple[Fact, ...]:
+def _about(beside: PublishedComparison, results: StudyResults) -> tuple[Fact, ...]:
     published, machine = beside.published, results.machine
     here = ""
     if machine is not None:
@@ -91,24 +116,24 @@ def _about(beside: Beside, results: StudyResults) -> tuple[Fact, ...]:
 
 
 def _not_given(published: PublishedStudy, study: str) -> Fact:
-    """What print leaves open, with what was chosen for it where the study is a shipped one that repeats rows."""
+    """Settings that are not published; with what was chosen, if the study repeats published rows."""
     chosen = [f"{item}: {choice}" for item, choice in published.chosen.get(study, {}).items()]
-    label = "Not given in print, chosen here" if chosen else "Not given in print"
+    label = "Not published, chosen here" if chosen else "Not published"
     return Fact(label, f"{'; '.join(chosen or published.not_given)}.")
 
 
-def _differs(beside: Beside, results: StudyResults) -> str:
+def _differs(beside: PublishedComparison, results: StudyResults) -> str:
     """Hardware, settings of the study, size and what was overridden, a sentence each."""
     standing = beside.published.differs.get(results.study.name, ())
     smaller = [f"{path} {_setting(results, path)} ({was or 'all'})" for path, was in results.study.full.items()]
     changed = [f"{path} {here or 'open'} ({there or 'open'})" for path, (here, there) in beside.overridden.items()]
-    said = [
-        "Hardware and software are others, so times are to be read within our own rows, not against print.",
-        f"Other than in print, the study has {'; '.join(standing)}." if standing else "",
+    sentences = [
+        "Hardware and software are others: compare our times with each other, not with the published ones.",
+        f"Unlike the publication, the study has {'; '.join(standing)}." if standing else "",
         f"At the small size, with the full one's in brackets: {', '.join(smaller)}." if smaller else "",
         f"Changed for this run, with what the study has in brackets: {', '.join(changed)}." if changed else "",
     ]
-    return " ".join(filter(None, said))
+    return " ".join(filter(None, sentences))
 
 
 def _setting(results: StudyResults, path: str) -> str:
@@ -127,20 +152,20 @@ def _listed(values: Sequence[object]) -> str:
     return ", ".join(str(value) for value in values)
 
 
-def _table(found: TableBeside, beside: Beside, results: StudyResults) -> Table:
-    """One row per printed row; reasons and notes below, each once."""
+def _table(found: ComparedTable, beside: PublishedComparison, results: StudyResults) -> Table:
+    """One row per published row; reasons and notes in footnotes, each once."""
     table, marks = found.table, _Marks()
     rows = []
-    for printed, ours in zip(table.rows, found.rows, strict=True):
-        notes = notes_of(table, printed, ours, beside, results)
-        *first, last = printed.names
+    for published_row, ours in zip(table.rows, found.rows, strict=True):
+        notes = notes_of(table, published_row, ours, beside, results)
+        *first, last = published_row.names
         names = (*map(Cell, first), Cell(last, marks.all_of(notes.row)))
-        rows.append((*names, *_cells(table, printed, ours, notes, results, marks)))
+        rows.append((*names, *_cells(table, published_row, ours, notes, results, marks)))
     return Table(
         caption=f"Published, and here: {table.caption[0].lower()}{table.caption[1:]}",
         columns=(*table.keys, *(heading(column) for column in table.columns)),
         rows=tuple(rows),
-        footnotes=(*_around(found), *marks.footnotes()),
+        footnotes=(*_bracket_notes(found), *marks.footnotes()),
         keys=len(table.keys),
         words=tuple(key for index, key in enumerate(table.keys) if _is_words(table, index)),
     )
@@ -169,51 +194,63 @@ class _Marks:
 
 
 def _cells(
-    table: PublishedTable, printed: PublishedRow, ours: RowBeside, notes: Notes, results: StudyResults, marks: _Marks
+    table: PublishedTable,
+    published_row: PublishedRow,
+    ours: ComparedRow,
+    notes: Notes,
+    results: StudyResults,
+    marks: _Marks,
 ) -> list[Cell]:
     by_column = {cell.column: cell for cell in ours.cells}
     cells = []
-    for column, cell in zip(table.columns, printed.cells, strict=True):
+    for column, cell in zip(table.columns, published_row.cells, strict=True):
         own = by_column[column.name]
         if own.reason:
-            shown = f"{NONE if own.point_id else 'not run'} {marks.of(own.reason)}"
+            parts = "", f"{NONE if own.point_id else 'not run'} {marks.of(own.reason)}", ""
         else:
+            figure, around = own_texts(own, column.unit)
             more = further_epochs(column, own, results)
-            parts = (
-                own_text(own, column.unit),
-                f"+ {more}" if more else "",
-                marks.all_of(notes.cells.get(column.name, ())),
-            )
-            shown = " ".join(filter(None, parts))
+            letters = marks.all_of(notes.cells.get(column.name, ()))
+            parts = f"{figure} + {more}" if more else figure, around, letters
         is_count = column.unit == "count" and isinstance(cell.value, int)
-        cells.append(Cell(cell.value if is_count else cell.text or None, f"{HERE} {shown}", form=Form()))
+        cells.append(
+            PairedCell(
+                cell.value if is_count else cell.text or None,
+                " ".join(filter(None, ("here", *parts))),
+                form=Form(),
+                own_figure=parts[0],
+                own_around=parts[1],
+                own_letters=parts[2],
+            )
+        )
     return cells
 
 
-def own_text(cell: OurCell, unit: str) -> str:
-    """Our figure with its interval, range or standard deviation, in the digits that its unit is printed with."""
-    value = cell.value
+def own_texts(cell: MeasuredCell, unit: str) -> tuple[str, str]:
+    """Our figure in the digits of its unit, and its interval, range or standard deviation; empty if it has none."""
+    value, digits = cell.value, 4 if unit == "percent" else 3
     if isinstance(value, str | bool) or value is None:
-        return NONE if value is None else str(value)
+        return NONE if value is None else str(value), ""
     if unit == "count":
-        return count_text(int(value))
+        return count_text(int(value)), ""
     if isinstance(value, int):
-        value_text = str(value)
+        text = str(value)
     else:
-        value_text = f"{value:.4f}" if unit == "fraction" else number_text(value, 4 if unit == "percent" else 3)
+        text = f"{value:.4f}" if unit == "fraction" else number_text(value, digits)
     if cell.std is not None:
-        return f"{value_text} ± {cell.std:.4f}" if unit == "fraction" else f"{value_text} ± {number_text(cell.std, 2)}"
+        return text, f"± {cell.std:.4f}" if unit == "fraction" else f"± {number_text(cell.std, 2)}"
     if cell.low is None or cell.low == cell.high:
-        return value_text
-    if cell.high is None:  # it has no end within what was trained
-        return f"{value_text} [{cell.low:g}, {NONE}]"
+        return text, ""
+    if cell.high is None:  # not reached within the epochs that were trained
+        return text, f"[{cell.low:g}, {NONE}]"
     if isinstance(value, int) or (value == round(value) and unit == ""):
-        return f"{value:.0f} [{cell.low:.0f}, {cell.high:.0f}]"
-    return interval_text(value, cell.low, cell.high, 4 if unit == "percent" else 3)
+        return f"{value:.0f}", f"[{cell.low:.0f}, {cell.high:.0f}]"
+    form = Form(digits=digits)
+    return form.number(value), f"[{form.number(cell.low, like=value)}, {form.number(cell.high, like=value)}]"
 
 
-def _around(found: TableBeside) -> list[str]:
-    """What brackets and ± mean, where there are any; of which columns, where not all brackets mean the same."""
+def _bracket_notes(found: ComparedTable) -> list[str]:
+    """Meaning of brackets and ±, by column if it is not the same for all."""
     cells = [cell for row in found.rows for cell in row.cells if cell.value is not None]
     meant: dict[str, list[str]] = {}
     for column in found.table.columns:
@@ -226,7 +263,7 @@ def _around(found: TableBeside) -> list[str]:
     return [" ".join(notes)] if notes else []
 
 
-def _bracket(column: PublishedColumn, spans: Sequence[OurCell]) -> str:
+def _bracket(column: PublishedColumn, spans: Sequence[MeasuredCell]) -> str:
     """What the brackets of a column are."""
     if column.measure == "epochs_to_stable":
         return "an interval for the first stable epoch that holds nine times in ten"

@@ -1,8 +1,8 @@
-"""What has to be said of our figures beside printed ones, of a cell where it holds for that alone, else of its row.
+"""Notes on our figures in a published table: on single cells, or on the row if they apply to all of its cells.
 
 emulated       more threads than cores, or hosts of one machine: of the points that a row's cells come from
-stands in      a network in place of the printed one, where the row takes either; a data set, of accuracies on it
-fine-tuning    a second phase, which a printed number of epochs, or a printed time, may have in it or not
+stands in      a network in place of the published one, if the row accepts both; a data set, for accuracies on it
+fine-tuning    a second phase, which a published number of epochs, or time, may or may not include
 """
 
 from __future__ import annotations
@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from paceline.published.records import Beside, OurCell, PublishedColumn, PublishedRow, PublishedTable, RowBeside
+from paceline.published.records import (
+    ComparedRow,
+    MeasuredCell,
+    PublishedColumn,
+    PublishedComparison,
+    PublishedRow,
+    PublishedTable,
+)
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.study import factor_value
 from paceline.units import counted
@@ -28,9 +35,13 @@ class Notes:
 
 
 def notes_of(
-    table: PublishedTable, printed: PublishedRow, ours: RowBeside, beside: Beside, results: StudyResults
+    table: PublishedTable,
+    published_row: PublishedRow,
+    ours: ComparedRow,
+    beside: PublishedComparison,
+    results: StudyResults,
 ) -> Notes:
-    """All that is to be said of a row; what all of its figures have in common is said once, of the row."""
+    """All notes on a row; notes that apply to all of its figures are listed once, for the row."""
     points = {point.point_id: point for point in results.points}
     columns = {column.name: column for column in table.columns}
     found = {
@@ -38,16 +49,16 @@ def notes_of(
         for cell in ours.cells
         if cell.point_id in points and not cell.reason
     }
-    said = dict.fromkeys(note for notes in found.values() for note in notes)
-    shared = [note for note in said if all(note in notes for notes in found.values())]
-    told = [f"{note[0].upper()}{note[1:]}." for note in ours.notes]
+    all_notes = dict.fromkeys(note for notes in found.values() for note in notes)
+    shared = [note for note in all_notes if all(note in notes for notes in found.values())]
+    match_notes = [f"{note[0].upper()}{note[1:]}." for note in ours.notes]
     behind = [points[cell.point_id] for cell in ours.cells if cell.point_id in points]
-    row = (*told, *_stand_ins(printed, behind, beside, results), *shared)
+    row = (*match_notes, *_stand_ins(published_row, behind, beside, results), *shared)
     cells = {name: tuple(note for note in notes if note not in shared) for name, notes in found.items()}
     return Notes(row=row, cells=cells)
 
 
-def further_epochs(column: PublishedColumn, cell: OurCell, results: StudyResults) -> int:
+def further_epochs(column: PublishedColumn, cell: MeasuredCell, results: StudyResults) -> int:
     """Epochs of fine-tuning behind a number of epochs; 0 for every other figure."""
     if column.measure != _EPOCHS:
         return 0
@@ -66,11 +77,11 @@ def _of_cell(column: PublishedColumn, point: PointResult, stand_ins: Mapping[str
 
 
 def _stand_ins(
-    printed: PublishedRow, points: Sequence[PointResult], beside: Beside, results: StudyResults
+    published_row: PublishedRow, points: Sequence[PointResult], beside: PublishedComparison, results: StudyResults
 ) -> list[str]:
-    """What was run in place of what the study has at its full size, or as it was shipped."""
+    """Settings that replace those of the full size, or of the shipped study."""
     notes: dict[str, None] = {}
-    for path, values in printed.settings.items():
+    for path, values in published_row.settings.items():
         meant = (results.study.full.get(path) or beside.overridden.get(path, ("", ""))[1]).strip('"')
         names = [str(factor_value(point.point, path)) for point in points if meant in values]
         notes |= {f"{name} stands in for {meant}.": None for name in names if name != meant}

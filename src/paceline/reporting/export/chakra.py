@@ -14,14 +14,70 @@ are whole microseconds: the schema has no finer ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 from typing import BinaryIO
 
 from paceline.records.rank_trace import LEDGER_KINDS
 from paceline.records.trace_summary import RunTrace
 from paceline.records.track import RankGraph
-from paceline.reporting.export.wire import block, delimited, number, numbers, scalar, text, varint
+
+_VARINT, _LENGTH = 0, 2
+_SHORT = tuple(bytes((low,)) for low in range(0x80)) + tuple(
+    bytes((value & 0x7F | 0x80, value >> 7)) for value in range(0x80, 1 << 14)
+)
+"""What one or two bytes hold."""
+_MORE = tuple(bytes((value & 0x7F | 0x80, value >> 7 | 0x80)) for value in range(1 << 14))
+"""The lowest 14 bits of what takes more."""
+
+
+def varint(value: int) -> bytes:
+    """A whole number of at most 64 bits."""
+    if 0 <= value < 1 << 14:
+        return _SHORT[value]
+    value &= (1 << 64) - 1
+    encoded = b""
+    while value >= 1 << 14:
+        encoded += _MORE[value & 0x3FFF]
+        value >>= 14
+    return encoded + _SHORT[value]
+
+
+@cache
+def _key(field: int, wire_type: int) -> bytes:
+    return varint(field << 3 | wire_type)
+
+
+def number(field: int, value: int) -> bytes:
+    """A field that is a whole number, an enumeration or a truth value."""
+    return _key(field, _VARINT) + varint(value)
+
+
+def scalar(field: int, value: int) -> bytes:
+    """A number field outside of a oneof: 0 is the default and is not written."""
+    return number(field, value) if value else b""
+
+
+def block(field: int, value: bytes) -> bytes:
+    """A field that is a message, or bytes."""
+    return _key(field, _LENGTH) + varint(len(value)) + value
+
+
+def text(field: int, value: str) -> bytes:
+    """A field that is text; half a character, which UTF-8 does not have, is replaced."""
+    return block(field, value.encode("utf-8", "replace"))
+
+
+def numbers(field: int, values: Iterable[int]) -> bytes:
+    """A repeated field of whole numbers, packed as version 3 of the language has it; nothing where there are none."""
+    packed = b"".join(map(varint, values))
+    return block(field, packed) if packed else b""
+
+
+def delimited(message: bytes) -> bytes:
+    """A message in a file of several: its length before it."""
+    return varint(len(message)) + message
+
 
 SCHEMA_VERSION = "0.0.4"
 METADATA, COMP, SEND, RECEIVE, COLLECTIVE = 1, 4, 5, 6, 7

@@ -14,7 +14,7 @@ from paceline.records.results import PointResult, StudyResults
 from paceline.records.trace_summary import Efficiencies
 from paceline.reporting.wording.choice_words import choice_object
 from paceline.reporting.wording.finding_words import finding_words
-from paceline.reporting.wording.learning_words import called
+from paceline.reporting.wording.learning_words import check_outcome
 from paceline.reporting.wording.note_words import note_text
 from paceline.reporting.wording.settings_list import point_settings
 from paceline.units import finite
@@ -94,7 +94,7 @@ def _learning(learning: Learning | None) -> dict[str, Any] | None:
 def _lesson(results: StudyResults) -> dict[str, Any]:
     """What the study as a whole shows about learning, with what each accuracy is called."""
     lesson = results.lesson
-    checks = [asdict(check) | {"called": called(check)} for check in lesson.checks]
+    checks = [asdict(check) | {"called": check_outcome(check)} for check in lesson.checks]
     return asdict(lesson) | {"checks": checks}
 
 
@@ -108,7 +108,7 @@ def _tree(found: Efficiencies | None) -> dict[str, Any] | None:
 
 
 def json_ready(value: Any) -> Any:
-    """The same as JSON has it: null where a number is infinite or not one, text for what JSON has no form for."""
+    """The value as JSON types: null for infinite and NaN, text for other types."""
     if isinstance(value, dict):
         return {str(key): json_ready(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

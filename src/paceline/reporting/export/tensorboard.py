@@ -38,9 +38,11 @@ def write_events(run: TrackedRun, file: BinaryIO) -> None:
     start_s = run.started_at_s
     metrics = [hparams.Metric(name) for name in HEADLINE]
     config = hparams.hparams_config_pb([hparams.HParam(name) for name in run.settings], metrics, start_s)
-    told = hparams.hparams_pb(run.settings, trial_id=f"{run.point_id}, run {run.number}", start_time_secs=start_s)
+    settings_summary = hparams.hparams_pb(
+        run.settings, trial_id=f"{run.point_id}, run {run.number}", start_time_secs=start_s
+    )
     events: list[Event] = [Event(wall_time=start_s, file_version=_VERSION)]
-    events += [Event(wall_time=start_s, step=0, summary=summary) for summary in (config, told)]
+    events += [Event(wall_time=start_s, step=0, summary=summary) for summary in (config, settings_summary)]
     events += [
         Event(
             wall_time=scalar.at_s,
@@ -62,7 +64,7 @@ def earlier_files(folder: Path, runs: Iterable[TrackedRun]) -> list[Path]:
 
 
 def missing(package: str) -> RequestError:
-    """What is said where a tracker's package is not installed."""
+    """The error if a tracker's package is not installed."""
     return RequestError(
         f"This export needs {package}, which is not installed.",
         right="It comes with the extra `track`.",

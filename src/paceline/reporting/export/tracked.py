@@ -108,7 +108,7 @@ def _scalars(result: RunResult, started_at_s: float) -> Iterator[Scalar]:
     for epoch in result.epochs:
         at_s += epoch.epoch_s + epoch.evaluate_s
         ends_at_s[epoch.epoch] = at_s
-        told = {
+        scalars = {
             "loss/train": epoch.train_loss,
             "loss/validation": epoch.validation_loss,
             "accuracy/train": epoch.train_accuracy,
@@ -117,7 +117,7 @@ def _scalars(result: RunResult, started_at_s: float) -> Iterator[Scalar]:
             "time/epoch_s": epoch.epoch_s,
             "time/evaluate_s": epoch.evaluate_s,
         }
-        yield from (Scalar(name, epoch.step, at_s, value) for name, value in told.items() if value is not None)
+        yield from (Scalar(name, epoch.step, at_s, value) for name, value in scalars.items() if value is not None)
     for noise in result.noise:
         if noise.noise_scale is not None:
             yield Scalar("gradient_noise/scale", noise.step, ends_at_s.get(noise.epoch, at_s), noise.noise_scale)

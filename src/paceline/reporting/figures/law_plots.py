@@ -36,7 +36,7 @@ def law_curves(laws: Sequence[LawLine]) -> list[dict[str, Any]]:
 
 
 def law_caption(laws: Sequence[LawLine]) -> str:
-    """What is said of the laws below the plot."""
+    """The caption's sentences about the laws."""
     if not laws:
         return ""
     if not any(law.shown for law in laws):

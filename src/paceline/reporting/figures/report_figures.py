@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from paceline.metrics import metric
-from paceline.reporting.figures.accuracy_plots import accuracy_figure
 from paceline.reporting.figures.canvas import HEIGHT, Figure, plain
-from paceline.reporting.figures.curve_plots import curve_figure
+from paceline.reporting.figures.curve_plots import accuracy_figure, curve_figure
 from paceline.reporting.figures.effect_plots import effects_figure
 from paceline.reporting.figures.ledger_plots import ledger_figure
 from paceline.reporting.figures.scaling_plots import ranking_figure, scaling_figure

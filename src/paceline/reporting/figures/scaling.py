@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from paceline.records.laws import LawCurve
 from paceline.records.results import Interval, PointResult, StudyResults
 from paceline.reporting.tables.point_tables import time_unit
-from paceline.reporting.wording.choice import by_id, is_several, main_comparison, series_names
+from paceline.reporting.wording.choice import has_several_series, main_comparison, point_by_id, series_names
 from paceline.reporting.wording.phrases import LAW_NAMES
 from paceline.units import finite, number_text, percent_text
 
@@ -164,7 +164,7 @@ def ranking(results: StudyResults) -> Ranking:
     comparison = main_comparison(results)
     if comparison is None:
         return Ranking(title="", names=(), measured=(), crowded=(), around="")
-    points = [point for point_id in comparison.ratios if (point := by_id(results, point_id))]
+    points = [point for point_id in comparison.ratios if (point := point_by_id(results, point_id))]
     shown = [(p, e) for p in points if (e := _estimate(p.samples_per_s, 1.0)) is not None]
     return Ranking(
         title=f"{comparison.ranks} ranks side by side" if comparison.ranks > 1 else "1 rank side by side",
@@ -184,7 +184,7 @@ def _scaling(
     factor: float = 1.0,
     labels: bool = False,
 ) -> Scaling:
-    labels = labels and not is_several(results)  # lines that cross leave no room for text at their points
+    labels = labels and not has_several_series(results)  # lines that cross leave no room for text at their points
     lines = tuple(_line(results, name, figure, factor, labels) for name in series_names(results))
     ranks = tuple(sorted({n for line in lines for n in line.ranks}))
     return Scaling(
@@ -200,7 +200,7 @@ def _scaling(
 
 def _line(results: StudyResults, name: str, figure: Figure, factor: float, labels: bool) -> Line:
     own = [point for point in results.points if point.series == name]
-    base = by_id(results, own[0].baseline)
+    base = point_by_id(results, own[0].baseline)
     if base is not None and base.ranks_and_servers < min(point.ranks_and_servers for point in own):
         own.insert(0, base)
     return Line(
@@ -222,7 +222,7 @@ def _speedup_label(point: PointResult) -> str:
 
 def _baselines(results: StudyResults) -> list[PointResult]:
     ids = dict.fromkeys(point.baseline for point in results.points if point.baseline)
-    return [base for point_id in ids if (base := by_id(results, point_id))]
+    return [base for point_id in ids if (base := point_by_id(results, point_id))]
 
 
 def _common_baseline(results: StudyResults) -> PointResult | None:

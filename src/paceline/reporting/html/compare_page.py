@@ -1,5 +1,4 @@
-"""A comparison as a page of its own: what changed and whether it is real, the plots, each side against A, and what
-could not be compared."""
+"""The page of a comparison: changes with their tests, plots, each side against A, and what was not compared."""
 
 from __future__ import annotations
 
@@ -32,8 +31,8 @@ _PROTOCOL = (
     Fact(
         "Real",
         "where Mann and Whitney's rank test gives a p of 0.05 or less, corrected by Holm's method for all that are "
-        "tested together, and the interval of the ratio leaves out 1. Else the two cannot be told apart, which is not "
-        "to say that they are equal.",
+        "tested together, and the interval of the ratio leaves out 1. Otherwise the two cannot be told apart, which "
+        "does not mean that they are equal.",
     ),
     Fact(
         "Interval",
@@ -132,6 +131,8 @@ def _gaps(found: Comparison) -> list[Fact]:
 def _name(folder: str) -> str:
     """The last part of a folder's path that says something: that of a run is a number."""
     parts = [part for part in folder.replace("\\", "/").split("/") if part not in ("", ".", "..")]
-    kept = parts[-1:] if not parts or not parts[-1].isdecimal() else [parts[-3], parts[-1]] if len(parts) > 2 else parts
-    name = " ".join(kept) or folder
+    named_parts = (
+        parts[-1:] if not parts or not parts[-1].isdecimal() else [parts[-3], parts[-1]] if len(parts) > 2 else parts
+    )
+    name = " ".join(named_parts) or folder
     return name if len(name) <= _MOST_NAME else f"{name[: _MOST_NAME - 1]}…"

@@ -1,6 +1,6 @@
-"""Inside a run: the timeline of a point's median run, its messages, its matrix, who came last, what steps waited for.
+"""Views of median runs: timeline, messages, communication matrix, stragglers, critical path.
 
-The widest point comes first: it is where scaling is decided.
+The point with the most ranks is first.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _MORE = "paceline trace --top N shows more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inside:
-    """What the traces of a point's median run show."""
+class RunView:
+    """The traces of a point's median run as tables and pictures."""
 
     title: str
     timeline: Timeline | None
@@ -41,23 +41,23 @@ class Inside:
     problems: tuple[str, ...]
 
 
-def insides(
+def run_views(
     results: StudyResults, pictures: Mapping[str, Picture], cpu_times: Mapping[str, CpuTimes]
-) -> tuple[Inside, ...]:
-    """One for every point that is drawn and of which anything is known, the widest first."""
+) -> tuple[RunView, ...]:
+    """A view of every plotted point that has traces, the one with the most ranks first."""
     widest = sorted(drawn_points(results), key=lambda point: -point.point.ranks)
     found = (_inside(point, pictures.get(point.point_id), cpu_times.get(point.point_id)) for point in widest)
     return tuple(each for each in found if each is not None)
 
 
-def _inside(point: PointResult, picture: Picture | None, cpu: CpuTimes | None) -> Inside | None:
+def _inside(point: PointResult, picture: Picture | None, cpu: CpuTimes | None) -> RunView | None:
     run = point.anatomy
     if run is None and picture is None:
         return None
     title = f"{point.label}, run {point.median_run}" if point.median_run is not None else point.label
     hosts = picture.hosts if picture else ()
     late = run is not None and any(row.last for row in run.arrivals)
-    return Inside(
+    return RunView(
         title=title,
         timeline=timeline(title, picture) if picture else None,
         cpu=cpu.sentence if cpu else "",

@@ -33,7 +33,7 @@ def text_html(text: str) -> Markup:
 
 
 def slug(text: str, *, otherwise: str = "table") -> str:
-    """A name for a file, from whatever a text contains."""
+    """A file name of lower-case letters, digits and hyphens, made from a text."""
     words = re.findall(r"[a-z0-9]+", text.lower())
     return "-".join(words)[:48].strip("-") or otherwise
 
@@ -44,7 +44,7 @@ def _environment(package: str) -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     from paceline.reporting.figures import legend
-    from paceline.reporting.wording.glossary import meanings
+    from paceline.reporting.wording.facts import meanings
 
     def source(name: str) -> str | None:
         for home in dict.fromkeys((package, HOME)):

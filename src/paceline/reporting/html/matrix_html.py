@@ -1,4 +1,4 @@
-"""The matrix of a run as a table with shades: what went from each rank to each other, and from each host."""
+"""The communication matrix of a run as a table with shades: bytes and time by sender and receiver, rank or host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Shade:
 
     text: str
     about: str
-    """The same in a sentence."""
+    """The cell in a sentence."""
     level: float
     """How dark: 1 for the largest of the matrix."""
 

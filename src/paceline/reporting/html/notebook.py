@@ -1,7 +1,7 @@
 """Results in a notebook: the verdict, tables and plots as HTML that needs no script, no style sheet and no network.
 
 Plots are static SVG by Matplotlib, some ten kilobytes each. Plotly's output would weigh 4.8 MB per cell with its
-script, and be blank without it wherever a front end lacks the extension. The interactive plots are in the report.
+script, and be blank in a front end without the extension. The interactive plots are in the report.
 
 Styles are attributes, because front ends drop style sheets of notebooks that they do not trust.
 """
@@ -48,7 +48,7 @@ class ShownPlot:
         return figure_svg(self.figure)
 
     def save(self, path: str | Path) -> Path:
-        """Write the drawing into a file; comes back with its path."""
+        """Write the drawing into a file and return its path."""
         place = Path(path).expanduser()
         place.write_text(self.svg, encoding="utf-8")
         return place
@@ -61,7 +61,7 @@ class ShownPlot:
 
 
 def shown_plot(model: ReportModel, name: str | None = None) -> ShownPlot:
-    """A plot by its name, the main one where none is given; RequestError with the names where there is no such plot."""
+    """A plot by its name, the main one by default; RequestError with all names for an unknown one."""
     drawn = figures(model)
     wanted = name or main_figure(drawn) or next(iter(drawn), "")
     if wanted in drawn:
@@ -74,7 +74,7 @@ def shown_plot(model: ReportModel, name: str | None = None) -> ShownPlot:
 
 
 def shown_table(model: ReportModel, name: str) -> ShownTable:
-    """A table by its name; RequestError with the names where there is no such table."""
+    """A table by its name; RequestError with all names for an unknown one."""
     tables = {
         "figures": model.figures,
         "ledger": model.ledger,
@@ -121,5 +121,5 @@ def text_card(text: str) -> str:
 
 
 def _card(macro: str, *values: object, **more: Any) -> str:
-    """A white card, whatever the notebook's own colours are: plots and text have those of light paper."""
+    """A card with a white background, because plots and text have the colours of the light theme."""
     return str(fragment("notebook", macro, *values, colours=colours(), figure_svg=figure_svg, **more))

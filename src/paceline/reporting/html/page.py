@@ -61,8 +61,8 @@ def embedded_json(value: object) -> str:
 
 def _embedded(figure: Figure) -> dict[str, Any]:
     numbers = figure.numbers
-    told = {"numbers": {"columns": numbers.columns, "rows": numbers.rows}} if numbers else {}
-    return {"data": figure.data, "layout": figure.layout, **told}
+    saved_numbers = {"numbers": {"columns": numbers.columns, "rows": numbers.rows}} if numbers else {}
+    return {"data": figure.data, "layout": figure.layout, **saved_numbers}
 
 
 def _policy(*scripts: str) -> str:

@@ -1,7 +1,7 @@
 """The sections of a report, sorted by the question that each helps to answer.
 
 A new section is one line in SECTIONS (its anchor, its heading, its question) and the macro of its name in
-templates/sections.html.j2. Where that makes nothing of the model and the plots, the section is left out.
+templates/sections.html.j2. A section with an empty body is omitted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Drawn = Mapping[str, Figure]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a reader wants to know: an anchor, the question, and what is said where a study has no answer."""
+    """A question of the reader: anchor, heading, and the sentence shown if a study has no answer."""
 
     name: str
     heading: str
@@ -44,7 +44,7 @@ class Section:
 
 PUBLISHED = Question("published", "What was published, and what is here?")
 SCALES = Question("scaling", "How does it scale?", "No finished run has a figure yet.")
-TIME = Question("time", "Where did the time go?", "Not measured: no run left a ledger of its time.")
+TIME = Question("time", "Where did the time go?", "Not measured: no run has a ledger of its time.")
 ACCURACY = Question("cost", "What did it cost in accuracy?", "Not measured: no run has a learning curve or a test.")
 WHY = Question("why", "Why is it not faster?", "Nothing stood out: there is no finding, and no trace to look into.")
 NEXT = Question("next", "What should I run next?")

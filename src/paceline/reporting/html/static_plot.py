@@ -2,7 +2,7 @@
 
 It shows what Plotly shows of the same Figure: lines with dashes and markers, bars of intervals, areas, stacked bars
 with patterns, and the keys below. A plot has some ten kilobytes, against 4.8 MB of Plotly's script. Colours are those
-of the report on light paper and the background is white, so that it can be read in a dark notebook.
+of the light theme and the background is white: it is readable in a dark notebook.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _RC: dict[str, Any] = {
 
 
 def figure_svg(figure: Figure) -> str:
-    """The plot as the text of an SVG element; what is hidden until a reader asks for it is left out."""
+    """The plot as the text of an SVG element; traces that are hidden by default are omitted."""
     from matplotlib import style
 
     sink = io.StringIO()

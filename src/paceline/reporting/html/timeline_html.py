@@ -46,7 +46,7 @@ def timeline(title: str, picture: Picture) -> Timeline | None:
 
 
 def timeline_object(timeline: Timeline) -> dict[str, Any]:
-    """What the page's script is told, as JSON has it."""
+    """The timeline as a JSON object for the page's script."""
     picture = timeline.picture
     columns = [getattr(picture, name) for name in _COLUMNS]
     # Differences of unsigned numbers wrap around, here and in the sums that the script makes of them.

@@ -1,4 +1,4 @@
-"""The efficiency tree over points: which factor of the efficiency is lost where, and what is left unexplained."""
+"""The efficiency tree over points: the factors of efficiency, their loss, and the unexplained rest."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Tree:
     labels: tuple[str, ...]
     factors: tuple[Factor, ...]
     left: tuple[float | None, ...]
-    """What was measured less what the factors multiply to."""
+    """Measured efficiency minus the product of the factors."""
 
     @property
     def left_texts(self) -> list[str]:

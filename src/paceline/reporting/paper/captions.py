@@ -12,7 +12,7 @@ from paceline.records.results import PointResult, StudyResults
 from paceline.reporting.figures.scaling import Scaling
 from paceline.reporting.model import ReportModel
 from paceline.reporting.paper.style import MOST_LINES, MOST_NAMED
-from paceline.reporting.wording.choice import is_script, is_several, is_weak
+from paceline.reporting.wording.choice import has_several_series, is_script, is_weak
 from paceline.reporting.wording.facts import communication_text, versions_text
 from paceline.reporting.wording.phrases import factor_heading, listed, parameters_text
 from paceline.reporting.wording.verdict_words import finished_runs
@@ -90,7 +90,7 @@ def _training(results: StudyResults) -> str:
     samples = f"{count_text(study.data.train_samples)} training samples" if study.data.train_samples else ""
     length = f"{count_text(train.steps)} steps" if train.steps else counted(train.epochs or 1, "epoch")
     rule = f", grown with the batch by the rule {train.lr_rule}" if train.lr_rule != "none" else ""
-    told = {
+    settings = {
         batch[0]: batch[1],
         "data.train_samples": samples,
         "train.optimizer": train.optimizer,
@@ -99,23 +99,25 @@ def _training(results: StudyResults) -> str:
         "train.epochs": length,
         "train.precision": train.precision,
     }
-    said = ", ".join(text for path, text in told.items() if text and path not in vary)
+    listed_settings = ", ".join(text for path, text in settings.items() if text and path not in vary)
     varied = [factor_heading(path) for path in vary if not path.endswith(("hosts", "ranks_per_host"))]
     more = f"; varied: {listed(varied)}" if varied else ""
     size = f" This is the {study.size} size of the study." if study.size else ""
-    return f"{said[0].upper()}{said[1:]}{more}.{size}"
+    return f"{listed_settings[0].upper()}{listed_settings[1:]}{more}.{size}"
 
 
 def _ranks(results: StudyResults) -> str:
     """'Strategy ddp, ranks started by local, 1 thread per rank.'"""
     run, vary = results.study.run, results.study.vary
-    told = {
+    settings = {
         "run.strategy": f"strategy {run.strategy}" if results.study.script is None else "",
         "run.launcher": f"ranks started by {run.launcher}",
         "run.threads": f"{counted(run.threads, 'thread')} per rank",
     }
-    said = ", ".join(text for path, text in told.items() if text and path not in vary) or "one process per rank"
-    return f"{said[0].upper()}{said[1:]}."
+    listed_settings = (
+        ", ".join(text for path, text in settings.items() if text and path not in vary) or "one process per rank"
+    )
+    return f"{listed_settings[0].upper()}{listed_settings[1:]}."
 
 
 def _repeats(results: StudyResults, report: ReportModel) -> str:
@@ -153,4 +155,4 @@ def _unfair(results: StudyResults) -> str:
 
 
 def _name(results: StudyResults, point: PointResult) -> str:
-    return point.label if is_several(results) else counted(point.point.ranks, "rank")
+    return point.label if has_several_series(results) else counted(point.point.ranks, "rank")

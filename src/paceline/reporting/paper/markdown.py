@@ -44,7 +44,7 @@ def _parts(paper: Paper, figures: Mapping[str, str]) -> Iterator[str]:
     if report.findings:
         yield "## Findings"
         yield "\n".join(map(_finding, report.findings))
-    for heading, sentences in paper.told:
+    for heading, sentences in paper.sentences:
         yield f"## {heading}"
         yield "\n".join(f"- {escaped(sentence)}" for sentence in sentences)
     for _, table in paper.others:

@@ -6,12 +6,75 @@ one, \newcommand{\pacelinefigures}{runs/NAME/figures} before it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from paceline.reporting.paper.content import Paper, Plot
-from paceline.reporting.paper.tex_text import escaped
 from paceline.reporting.tables.point_tables import Table
+from paceline.reporting.wording.characters import printable
 from paceline.reporting.wording.verdict_words import ShownFinding
+
+_WRITTEN = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "`": r"\textasciigrave{}",
+    "'": r"\textquotesingle{}",
+    # After the end of a row these would be an argument of it.
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
+    "–": "--",
+    "—": "---",
+    "×": r"$\times$",
+    "÷": r"$\div$",
+    "±": r"$\pm$",
+    "−": "$-$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "→": r"$\rightarrow$",
+    "·": r"\textperiodcentered{}",
+    "…": r"\ldots{}",
+    "†": r"\textdagger{}",
+    "µ": r"\textmu{}",
+    "μ": r"\textmu{}",
+    "°": r"\textdegree{}",
+    "²": r"\textsuperscript{2}",
+    "³": r"\textsuperscript{3}",
+    "’": "'",
+    "\u00a0": "~",
+    "\0": "{}",  # put in below: no printable text has one
+}
+_LIGATURE = re.compile("([-,])(?=\\1)")
+"""Two of these would be set as one: a dash, a quotation mark."""
+_LETTERS = range(0xC0, 0x100)
+"""Of Western European languages: these every engine has."""
+
+
+def escaped(text: str) -> str:
+    """The text as LaTeX has it, on one line; a character that few fonts have is named by its number."""
+    text = _LIGATURE.sub(r"\1\0", " ".join(printable(text).split()))
+    return "".join(map(_written, text))
+
+
+def _written(character: str) -> str:
+    if character in _WRITTEN:
+        return _WRITTEN[character]
+    if " " <= character <= "~" or ord(character) in _LETTERS:
+        return character
+    return rf"\texttt{{U+{ord(character):04X}}}"
+
 
 _MOST_COLUMNS = 7
 """A table with more is made as narrow as the page."""
@@ -53,7 +116,7 @@ def _parts(paper: Paper, figures: Mapping[str, str]) -> Iterator[str]:
     yield table_text("scaling", paper.table, paper.table_caption)
     if report.findings:
         yield _findings(report.findings)
-    for heading, sentences in paper.told:
+    for heading, sentences in paper.sentences:
         yield rf"\subsection*{{{heading}}}"
         yield "\n".join((r"\begin{itemize}", *(rf"\item {escaped(each)}" for each in sentences), r"\end{itemize}"))
     for name, table in paper.others:

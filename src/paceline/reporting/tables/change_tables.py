@@ -17,7 +17,7 @@ _UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
 
 
 def differences_table(differences: Sequence[Difference], letter: str = "B") -> Table:
-    """What A and B do not have in common, whatever was measured."""
+    """Settings and environment in which A and B differ."""
     rows = tuple((Cell(each.name), Cell(each.a or None), Cell(each.b or None)) for each in differences)
     columns = ("", "A", letter)
     return Table(caption="What differs before anything is measured", columns=columns, rows=rows, words=columns)
@@ -86,10 +86,10 @@ def efficiencies_table(change: Change, letter: str = "B") -> Table:
             fraction_cell(found.a.median),
             fraction_cell(found.b.median),
             difference_cell(found.change, 1),
-            Cell(told(found)),
+            Cell(test_outcome(found)),
         )
         for name, found in change.efficiencies.items()
-        if min(found.a.low, found.b.low) < 1  # where nothing is lost there is nothing to compare
+        if min(found.a.low, found.b.low) < 1  # without any loss there is nothing to compare
     )
     return Table(
         caption=f"Efficiencies with {change.label}",
@@ -102,12 +102,12 @@ def efficiencies_table(change: Change, letter: str = "B") -> Table:
 def messages_table(change: Change, letter: str = "B") -> Table:
     """Messages by operation and size, those with the most bytes."""
     shown = [row for row in change.messages if row.main][:_MOST_MESSAGES]
-    left = len(change.messages) - len(shown)
+    more = len(change.messages) - len(shown)
     return Table(
         caption=f"Messages with {change.label}, most bytes first: how many in a step, and bus bandwidth",
         columns=("operation", "size", "in a step", "A (MB/s)", f"{letter} (MB/s)", f"{letter} ÷ A", "verdict"),
         rows=tuple(map(_message_row, shown)),
-        footnotes=(f"{counted(left, 'more row')} of the table: --json.",) if left else (),
+        footnotes=(f"{counted(more, 'more row')} of the table: --json.",) if more else (),
         keys=2,
         words=("operation", "verdict"),
     )
@@ -122,7 +122,7 @@ def accuracy_table(changes: Sequence[Change], letter: str = "B") -> Table:
             accuracy_cell(found.b),
             difference_cell(found.change, 2),
             p_cell(found),
-            Cell(told(found)),
+            Cell(test_outcome(found)),
         )
         for change in changes
         if (found := change.accuracy) is not None
@@ -145,7 +145,7 @@ def _message_row(row: MessageChange) -> tuple[Cell, ...]:
         number_cell(speed and speed.a.median / 1e6),
         number_cell(speed and speed.b.median / 1e6),
         interval_cell(speed and speed.change),
-        Cell(speed and told(speed)),
+        Cell(speed and test_outcome(speed)),
     )
 
 
@@ -161,11 +161,11 @@ def _decimals(largest: float) -> int:
 
 def _sizes(change: Change) -> str:
     """How many values each side has: `5 and 5 runs`, `20 and 20 blocks`."""
-    return f"{change.time_s.a.n} and {change.time_s.b.n} {_values(change).split()[0]}"
+    return f"{change.time_s.a.n} and {change.time_s.b.n} {'runs' if change.over == 'runs' else 'blocks'}"
 
 
 def _block_notes(changes: Sequence[Change], letter: str) -> tuple[str, ...]:
-    """How long the blocks are: so long that one is as good as independent of the next."""
+    """Lengths of the blocks, which make neighbouring blocks nearly independent."""
     lengths = dict.fromkeys(change.block_steps for change in changes if len(change.block_steps) > 1)
     return tuple(
         f"A block is {counted(of_a, 'step')} of A, {counted(of_b, 'step')} of {letter}: neighbouring steps are alike."
@@ -178,7 +178,7 @@ def _values(change: Change) -> str:
 
 
 def _interval_note(changes: Sequence[Change], letter: str, tests: int | None) -> str:
-    """What the brackets and p are."""
+    """Meaning of brackets and p."""
     coverages = [change.time_s.change.coverage for change in changes]
     known = [coverage for coverage in coverages if coverage is not None]
     notes = []
@@ -199,14 +199,14 @@ def p_cell(found: Versus) -> Cell:
 
 
 def verdict(change: Change) -> str:
-    """slower, faster, or that nothing can be said."""
+    """`slower` or `faster` if the test is significant, else its outcome."""
     if change.time_s.real:
         return "slower" if change.time_s.change.median > 1 else "faster"
-    return told(change.time_s)
+    return test_outcome(change.time_s)
 
 
-def told(found: Versus) -> str:
-    """real, or that the two cannot be told apart, or that there was nothing to test."""
+def test_outcome(found: Versus) -> str:
+    """`real`, `undecided` or `not tested`."""
     if found.real:
         return "real"
     return "not tested" if found.change.coverage is None else "undecided"

@@ -10,7 +10,7 @@ from paceline.records.laws import Fitted, Law, SeriesLaws
 from paceline.records.results import StudyResults
 from paceline.reporting.cells import Cell, Form, fraction_cell
 from paceline.reporting.tables.point_tables import Table
-from paceline.reporting.wording.choice import is_several
+from paceline.reporting.wording.choice import has_several_series
 from paceline.reporting.wording.facts import Fact, term_facts
 from paceline.reporting.wording.phrases import LAW_NAMES, listed
 from paceline.units import number_text, percent_text
@@ -19,8 +19,8 @@ SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What there is to say of one series; of all, where its name is empty."""
+class SeriesSentences:
+    """Sentences about the laws of one series; of all series if its name is empty."""
 
     series: str
     sentences: tuple[str, ...]
@@ -36,14 +36,14 @@ class ShownLaws:
     """The laws of a study: one row for each that was fitted, and sentences."""
 
     table: Table
-    told: tuple[Told, ...]
+    sentences: tuple[SeriesSentences, ...]
     definitions: tuple[Fact, ...]
     """Of its columns; empty where nothing was fitted."""
 
 
 def shown_laws(results: StudyResults) -> ShownLaws:
     """What scaling laws say of a study; without rows and sentences where ranks are not varied."""
-    several = is_several(results)
+    several = has_several_series(results)
     rows = [_row(own, law, several) for own in results.laws for law in own.laws]
     keys = (*(("series",) if several else ()), "law")
     table = Table(
@@ -54,25 +54,27 @@ def shown_laws(results: StudyResults) -> ShownLaws:
         keys=len(keys),
         words=keys,
     )
-    return ShownLaws(table=table, told=tuple(_told(results, several)), definitions=_DEFINITIONS if rows else ())
+    return ShownLaws(
+        table=table, sentences=tuple(_series_sentences(results, several)), definitions=_DEFINITIONS if rows else ()
+    )
 
 
-def _told(results: StudyResults, several: bool) -> Iterator[Told]:
-    """What was fitted to each series, then what was not: a reason that holds for several is given once."""
+def _series_sentences(results: StudyResults, several: bool) -> Iterator[SeriesSentences]:
+    """Sentences about fitted laws of each series, then reasons why others are not fitted, each once."""
     refused: dict[str, list[str]] = {}
     for own in results.laws:
         for why in dict.fromkeys(own.refusals.values()):
             refused.setdefault(why, []).append(own.series)
         if own.laws and several:
-            yield Told(series=own.series, sentences=tuple(_sentences(own)))
+            yield SeriesSentences(series=own.series, sentences=tuple(_sentences(own)))
     if not several:
         fitted = [sentence for own in results.laws for sentence in (*_sentences(own), *_misfit(own))]
         if fitted or refused:
-            yield Told(series="", sentences=(*fitted, *refused))
+            yield SeriesSentences(series="", sentences=(*fitted, *refused))
         return
     for why, names in refused.items():
         everywhere = len(names) == len(results.laws)
-        yield Told(series="" if everywhere else listed(names), sentences=(why,))
+        yield SeriesSentences(series="" if everywhere else listed(names), sentences=(why,))
 
 
 def _row(own: SeriesLaws, law: Law, several: bool) -> tuple[Cell, ...]:

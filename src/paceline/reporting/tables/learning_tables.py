@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from paceline.metrics import metric
 from paceline.records.learning import AccuracyCheck, Learning, NoiseScale, Stable, Target
-from paceline.records.results import Interval, StudyResults
+from paceline.records.results import Gain, Interval, PhaseResult, StudyResults
 from paceline.reporting.cells import (
     Cell,
     Form,
@@ -15,11 +15,12 @@ from paceline.reporting.cells import (
     number_cell,
     percent_cell,
     points_cell,
+    spread_cell,
 )
-from paceline.reporting.tables.point_tables import Table, key_cells, key_columns, word_columns
-from paceline.reporting.wording.choice import by_id
+from paceline.reporting.tables.point_tables import Table, key_cells, key_columns, time_unit, word_columns
+from paceline.reporting.wording.choice import point_by_id
 from paceline.reporting.wording.facts import Fact, term_facts
-from paceline.reporting.wording.learning_words import LEFT_OUT, called, check_is_of_fewer, margin_text
+from paceline.reporting.wording.learning_words import EXCLUDED_RUNS_NOTE, check_is_of_fewer, check_outcome, margin_text
 from paceline.units import percent_text
 
 _STABLE = metric("epochs to stable").heading
@@ -63,12 +64,12 @@ def accuracy_table(results: StudyResults) -> Table:
     checks = results.lesson.checks
     margin = f", equal within {margin_text(checks[0].margin)}" if checks else ""
     columns = ("against", "repeats", metric("difference").heading, "p different", "p equal", "called")
-    pairs = [(point, check) for check in checks if (point := by_id(results, check.point_id))]
+    pairs = [(point, check) for check in checks if (point := point_by_id(results, check.point_id))]
     notes = ["[ ] is a 95 % interval of the mean difference within repeats; p are corrected for all rows."]
     if any(check.p_different is None for check in checks):
         notes.append("Fewer than five repeats are too few to call two accuracies different or equal.")
     if any(check_is_of_fewer(results, check) for check in checks):
-        notes.append(LEFT_OUT)
+        notes.append(EXCLUDED_RUNS_NOTE)
     return Table(
         caption=f"Test accuracy against its reference: different{margin}, or neither shown",
         columns=(*key_columns(results), *columns),
@@ -140,14 +141,14 @@ def _notes(shown: list[Learning], target: float | None) -> list[str]:
 
 
 def _check_cells(results: StudyResults, check: AccuracyCheck) -> list[Cell]:
-    other = by_id(results, check.against)
+    other = point_by_id(results, check.against)
     return [
         Cell(other.label if other else check.against),
         Cell(check.n),
         points_cell(check.difference, check.low, check.high),
         _p_cell(check.p_different),
         _p_cell(check.p_equal),
-        Cell(called(check)),
+        Cell(check_outcome(check)),
     ]
 
 
@@ -155,3 +156,44 @@ def _p_cell(p: float | None) -> Cell:
     if p is not None and p < 0.001:
         return Cell(0.001, form=Form(decimals=3), bound="<")
     return number_cell(p, 2)
+
+
+_WORDS = {"train": "base frozen", "finetune": "fine-tuned"}
+_LOSS = Form(general=4)
+
+
+def phase_table(results: StudyResults) -> Table:
+    """One row per point and phase, where any point has more than one phase."""
+    points = [point for point in results.points if len(point.phases) > 1]
+    unit, factor = time_unit(results.points)
+    rows = [(*key_cells(results, point), *_cells(phase, factor)) for point in points for phase in point.phases]
+    notes = [
+        "[ ] beside a gain is the 95 % interval of its mean over repeats, wider where several points have one. "
+        "Speed-ups are of the first phase."
+    ]
+    return Table(
+        caption="Phases: the test after each, and what the second one gained within each repeat",
+        columns=(
+            *(*key_columns(results), "phase", metric("epoch time").heading_in(unit)),
+            *(metric(name).heading for name in ("test accuracy", "test loss", "gain")),
+        ),
+        rows=tuple(rows),
+        footnotes=tuple(notes) if rows else (),
+        keys=len(key_columns(results)) + 1,
+        words=(*word_columns(results), "phase"),
+    )
+
+
+def _cells(phase: PhaseResult, factor: float) -> list[Cell]:
+    loss = Cell(phase.test_loss.mean, form=_LOSS)
+    return [
+        Cell(_WORDS.get(phase.name, phase.name)),
+        interval_cell(phase.epoch_s, factor),
+        spread_cell(phase.test_accuracy),
+        loss,
+        _gain_cell(phase.gain),
+    ]
+
+
+def _gain_cell(gain: Gain | None) -> Cell:
+    return Cell(None) if gain is None else points_cell(gain.mean, gain.low, gain.high)

@@ -11,7 +11,7 @@ from paceline.records.rank_trace import LEDGER_KINDS
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.study import factor_value, shown_value
 from paceline.reporting.cells import NONE, Cell, factor_cell, metric_cell, number_cell, seconds_cell
-from paceline.reporting.wording.choice import is_scaled, is_script, shared_epoch
+from paceline.reporting.wording.choice import is_script, measures_scaling, shared_epoch
 from paceline.reporting.wording.phrases import factor_heading, shared_epoch_note
 from paceline.units import percent_text
 
@@ -34,9 +34,9 @@ class Table:
     blank: tuple[str, ...] = ()
     """Columns in which every row is zero: a terminal may leave them out."""
     keys: int = 1
-    """How many columns at the left say which row it is: they stay where a table is divided."""
+    """Number of key columns at the left, repeated in every part of a divided table."""
     words: tuple[str, ...] = ()
-    """Columns of names, not of numbers: they are aligned at the left."""
+    """Columns of text, aligned left."""
     meant: Mapping[str, str] = field(default_factory=dict)
     """Heading -> name of its metric, for headings that the registry does not have."""
 
@@ -49,7 +49,7 @@ class Table:
 def figures_table(results: StudyResults) -> Table:
     """One row per point: ranks and factors, then the metrics whose place is the table of results."""
     points, repeats = results.points, results.study.run.repeats
-    script, scaled = is_script(results), is_scaled(results)
+    script, scaled = is_script(results), measures_scaling(results)
     partial = any(point.runs < repeats for point in points)
     shown = metric_columns(results, "results")
     columns = (*key_columns(results), *((metric("runs").heading,) if partial else ()))
@@ -113,10 +113,10 @@ def _is_shown(entry: PointMetric, results: StudyResults) -> bool:
         case "script":
             return is_script(results)
         case "scaled":
-            return is_scaled(results)
+            return measures_scaling(results)
         case "compared":
             others = (point for point in results.points if point.point_id != point.baseline)
-            return is_scaled(results) and is_measured(others)
+            return measures_scaling(results) and is_measured(others)
         case "loading":
             return any(point.point.data.read != "mapped" for point in results.points)
         case _:
@@ -134,7 +134,7 @@ def fairness_marks(point: PointResult) -> tuple[str, ...]:
 
 
 def fairness_notes(points: tuple[PointResult, ...]) -> list[str]:
-    """What the marks beside some points mean."""
+    """Footnotes that explain the marks of points."""
     marks = {mark for point in points for mark in fairness_marks(point)}
     return [f"{mark} {meaning}" for mark, meaning in FAIRNESS_MARKS.items() if mark in marks]
 

@@ -1,4 +1,4 @@
-"""Resources: what the median run of each point sent, held and used, in one table.
+"""Resources of each point's median run: messages, memory, CPU time, energy.
 
     messages, payload       its traces        per step, and × the steps of an epoch
     memory, real, user, sys its counters      as `paceline trace` shows them for all processes together
@@ -17,12 +17,23 @@ from typing import TYPE_CHECKING
 
 from paceline.metrics import metric
 from paceline.records.results import PointResult, StudyResults
-from paceline.reporting.cells import NONE, Cell, bytes_cell, number_cell, seconds_cell
-from paceline.reporting.tables.point_tables import Table, key_cells, key_columns, word_columns
+from paceline.reporting.cells import (
+    NONE,
+    Cell,
+    Form,
+    bytes_cell,
+    count_cell,
+    duration_cell,
+    fraction_cell,
+    number_cell,
+    seconds_cell,
+)
+from paceline.reporting.tables.point_tables import MOST_RANKS, Table, key_cells, key_columns, word_columns
+from paceline.reporting.wording.characters import printable
 from paceline.units import duration_text
 
 if TYPE_CHECKING:
-    from paceline.records.counters import CpuTime, CpuTimes
+    from paceline.records.counters import CpuTime, CpuTimes, HostEnergy
 
 _SENT = ("messages per step", "messages per epoch", "payload per step", "payload per epoch")
 _COUNTED = ("memory of a rank", "real", "user", "sys")
@@ -48,7 +59,7 @@ class _Used:
 
 
 def resource_table(results: StudyResults, cpu_times: Mapping[str, CpuTimes]) -> Table:
-    """One row for each point whose median run left traces or counters; without rows where none did."""
+    """One row for each point whose median run has traces or counters."""
     all_used = [_Used(point=point, times=cpu_times.get(point.point_id)) for point in results.points]
     used = [each for each in all_used if each.point.anatomy or each.times]
     figures = {name: [cell(each) for each in used] for name, cell in _CELLS.items()}
@@ -82,9 +93,9 @@ def _notes(used: Sequence[_Used], shown: Mapping[str, Sequence[Cell]]) -> Iterat
     sent = [name for name in missing if name in _SENT]
     if sent:
         yield f"{NONE} {', '.join(sent)}: not measured: the traces of the run do not show them."
-    held = [name for name in missing if name in _COUNTED]
-    if held:
-        yield f"{NONE} {', '.join(held)}: not measured: the run has no such counters."
+    uncounted = [name for name in missing if name in _COUNTED]
+    if uncounted:
+        yield f"{NONE} {', '.join(uncounted)}: not measured: the run has no such counters."
     if _ENERGY in missing:
         yield f"{NONE} energy: not measured: no meter of a host could be read."
 
@@ -137,3 +148,65 @@ _CELLS: dict[str, Callable[[_Used], Cell]] = {
     "sys": _of_whole("system_s", seconds_cell),
     _ENERGY: _energy_cell,
 }
+
+
+def cpu_table(times: CpuTimes) -> Table:
+    """What each process used from its start to its last sample, and all together."""
+    shown = times.processes[:MOST_RANKS]
+    footnotes = [
+        "main, messages: CPU time of the main thread, and of the threads that move messages. no core: time that the "
+        "main thread was ready to run, and none was free. waits, forced: how often a thread gave its core up to wait, "
+        "and had to give it up. faults: pages that had to be mapped. memory: most that was resident."
+    ]
+    if len(times.processes) > MOST_RANKS:
+        footnotes.append(f"The first {MOST_RANKS} of {len(times.processes)} processes; --json has all.")
+    if not times.energy:
+        footnotes.append("Energy was not measured: no meter of a host could be read.")
+    return Table(
+        caption="CPU time and memory of each process; cores: (user + sys) ÷ real",
+        columns=(
+            *("process", "real", "user", "sys", "cores", "main", "messages", "no core"),
+            *("waits/s", "forced/s", "faults", "memory"),
+        ),
+        rows=tuple(_cpu_row(each) for each in (*shown, *([times.whole] if len(times.processes) > 1 else []))),
+        footnotes=tuple(footnotes),
+        words=("process",),
+    )
+
+
+def _cpu_row(each: CpuTime) -> tuple[Cell, ...]:
+    return (
+        Cell("all" if each.process is None else each.process),
+        duration_cell(each.real_s),
+        duration_cell(each.user_s),
+        duration_cell(each.system_s),
+        number_cell(each.cores),
+        duration_cell(each.main_s),
+        duration_cell(each.comm_s),
+        duration_cell(each.main_run_queue_wait_s),
+        number_cell(each.voluntary_switches_per_s),
+        number_cell(each.involuntary_switches_per_s),
+        count_cell(each.minor_faults),
+        bytes_cell(each.peak_bytes),
+    )
+
+
+def energy_table(times: CpuTimes) -> Table:
+    """What each host drew while it was sampled; no rows where nothing was measured."""
+    return Table(
+        caption="Energy of each host while the run was sampled, of all that ran there",
+        columns=("host", "sampled", "processors", "memory", "GPUs", "power", "GPUs busy"),
+        rows=tuple(_energy_row(each) for each in times.energy),
+        words=("host",),
+    )
+
+
+def _energy_row(each: HostEnergy) -> tuple[Cell, ...]:
+    known = [joules for joules in (each.package_j, each.memory_j, each.gpu_j) if joules is not None]
+    return (
+        Cell(printable(each.host)),
+        duration_cell(each.sampled_s),
+        *(Cell(joules, form=Form(digits=3, unit="J")) for joules in (each.package_j, each.memory_j, each.gpu_j)),
+        Cell(sum(known) / each.sampled_s if known and each.sampled_s > 0 else None, form=Form(digits=3, unit="W")),
+        fraction_cell(each.gpu_use, 0),
+    )

@@ -8,7 +8,14 @@ from dataclasses import replace
 from paceline.metrics import metric
 from paceline.records.changes import Change, Comparison, SideFigures
 from paceline.reporting.cells import Cell, interval_cell
-from paceline.reporting.tables.change_tables import accuracy_cell, difference_cell, p_cell, time_scale, told, verdict
+from paceline.reporting.tables.change_tables import (
+    accuracy_cell,
+    difference_cell,
+    p_cell,
+    test_outcome,
+    time_scale,
+    verdict,
+)
 from paceline.reporting.tables.point_tables import Table
 from paceline.units import number_text
 
@@ -110,7 +117,7 @@ def _accuracy(figures: SideFigures) -> Cell:
 def _accuracy_change(change: Change | None) -> Cell:
     if change is None or change.accuracy is None:
         return Cell(None)
-    return replace(difference_cell(change.accuracy.change, 2), note=told(change.accuracy))
+    return replace(difference_cell(change.accuracy.change, 2), note=test_outcome(change.accuracy))
 
 
 def num_tests(found: Comparison) -> int:

@@ -1,7 +1,7 @@
 """The anatomy of a run as tables: ledger, efficiency tree, messages, matrix, stragglers, critical path.
 
 A cell holds no more than was measured: what is not known is a dash, and a time between two ranks' clocks that is
-shorter than their error is only said to be below it. Names come from files and are made safe to print.
+shorter than their error is shown as a bound. Names are read from files; control characters are replaced.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from paceline.units import bytes_text, count_text, duration_text, percent_text
 ESTIMATED = "≈"
 _BYTES_PER_S = Form(as_text=lambda value: f"{bytes_text(value)}/s")
 MORE = "--top N shows more"
-"""How one who has not seen all rows comes to see them."""
+"""How to see all rows."""
 WIDEST_MATRIX = 8
 """Ranks of which the matrix is shown as a square: more do not fit on a screen."""
 _TREE = (
@@ -33,7 +33,7 @@ _TREE = (
 
 
 def ledger_table(run: RunTrace, found: TraceSummary) -> Table:
-    """Seconds of each rank by kind; kinds in which nobody spent any may be left out."""
+    """Seconds of each rank by kind; kinds without any time may be omitted."""
     ranks = [trace.rank for trace in run.traces if trace.rank < run.ranks]
     several = len(set(run.hosts)) > 1
     # Five digits of the wall time: the shortest runs are of milliseconds, the longest of days.
@@ -141,7 +141,7 @@ def matrix_table(found: TraceSummary, *, servers_from: int) -> Table:
 
 
 def host_table(found: TraceSummary) -> Table:
-    """The same between hosts, the ranks of each taken together."""
+    """Payload and time between hosts, summed over their ranks."""
     shown = {place: printable(name) for place, name in enumerate(found.host_names)}
     return _square(
         found.host_matrix, shown, "The same from host (row) to host (column), the times of all pairs of ranks added up"
@@ -201,11 +201,11 @@ def _estimated_note(cells: Sequence[Exchange]) -> tuple[str, ...]:
 
 
 def arrivals_table(found: TraceSummary, top: int, more: str = MORE) -> Table:
-    """Who came last to the collectives of the timed steps: those who cost the others most first."""
+    """Stragglers of the collectives in the timed steps, those that caused the longest waits first."""
     ordered = sorted(found.arrivals, key=lambda each: (-each.caused_wait_s, each.rank))
     rest = f"The first {top} of {len(ordered)} ranks; {more}." if len(ordered) > top else ""
     return Table(
-        caption="Who came last to the collectives of the timed steps, and made the others wait",
+        caption="Stragglers: ranks that arrived last at collectives of the timed steps, and made the others wait",
         columns=("rank", "last", "late by", "others waited", "what it did longer than the others"),
         rows=tuple(
             (
@@ -213,7 +213,7 @@ def arrivals_table(found: TraceSummary, top: int, more: str = MORE) -> Table:
                 Cell(f"{count_text(each.last)} of {count_text(each.of)}"),
                 duration_cell(each.late_s),
                 duration_cell(each.caused_wait_s),
-                Cell(doing_text(each) or None),
+                Cell(lateness_causes_text(each) or None),
             )
             for each in ordered[:top]
         ),
@@ -222,7 +222,7 @@ def arrivals_table(found: TraceSummary, top: int, more: str = MORE) -> Table:
     )
 
 
-def doing_text(each: Arrivals) -> str:
+def lateness_causes_text(each: Arrivals) -> str:
     """`forward 80 %, input-wait 20 %`: the kinds that make up most of a rank's lateness."""
     kinds = sorted(each.doing.items(), key=lambda item: -item[1])
     return ", ".join(f"{kind} {percent_text(share, 0)}" for kind, share in kinds[:3] if share >= 0.005)

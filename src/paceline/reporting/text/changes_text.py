@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from paceline.records.changes import Change, Changes, Compared, Versus
+from paceline.records.changes import Change, Changes, Compared, Comparison, Versus
 from paceline.reporting.tables.change_tables import (
     accuracy_table,
     differences_table,
@@ -16,15 +16,16 @@ from paceline.reporting.tables.change_tables import (
     times_table,
 )
 from paceline.reporting.tables.point_tables import Table
-from paceline.reporting.text.report_text import table_text
-from paceline.reporting.wording.phrases import around
+from paceline.reporting.tables.side_tables import all_differences_table, letters, sides_table
+from paceline.reporting.text.report_text import table_blocks
+from paceline.reporting.wording.phrases import interval_phrase
 from paceline.units import counted, interval_text, number_text
 
 _MOST_PARTS = 4
 _TIMES_FROM = 2
-"""From this ratio on nobody thinks in per cent."""
+"""Smallest ratio that is written as a factor instead of per cent."""
 _SMALLEST_PART = 0.005
-"""Of A's time: less is not worth a word."""
+"""Smallest share of A's time that is named."""
 
 
 def render(found: Changes, *, width: int = 100, color: bool = False) -> str:
@@ -41,6 +42,24 @@ def render(found: Changes, *, width: int = 100, color: bool = False) -> str:
             blocks.append(wrapped([change.gap], width))
     blocks += table_blocks([accuracy_table(found.changes)], width, color)
     blocks.append(wrapped((*only_in(found), *found.notes), width))
+    return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def render_sides(found: Comparison, *, width: int = 100, color: bool = False) -> str:
+    """The comparison of more than two sides as text of at most `width` columns."""
+    blocks = ["\n".join(side_text(letter, side) for letter, side in zip(letters(found), found.sides, strict=True))]
+    blocks += table_blocks([all_differences_table(found), sides_table(found)], width, color)
+    for changes in found.against:
+        sentences_of_side = [
+            text for change in changes.changes for text in (sentence(change, changes.letter), *change.notes)
+        ]
+        blocks.append(
+            wrapped([f"{changes.letter} against A", *sentences_of_side, *only_in(changes), *changes.notes], width)
+        )
+        for change in shown_changes(changes.changes):
+            blocks += table_blocks([parts_table(change, changes.letter)], width, color)
+            if change.gap:
+                blocks.append(wrapped([change.gap], width))
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 
@@ -61,7 +80,7 @@ def sentence(change: Change, letter: str = "B") -> str:
     where, per = f"with {change.label}", f"per {change.unit}"
     ratio = change.time_s.change
     if not change.time_s.real:
-        longer = f"{letter} takes {number_text(ratio.median)} times as long {per} {around(ratio)}"
+        longer = f"{letter} takes {number_text(ratio.median)} times as long {per} {interval_phrase(ratio)}"
         if ratio.coverage is None:
             few = "runs" if change.over == "runs" else "blocks of steps"
             return f"{where[0].upper()}{where[1:]} {longer}: too few {few} to call that a difference."
@@ -86,7 +105,7 @@ def percent_interval(found: Versus) -> str:
 
 
 def _named_parts(change: Change) -> list[str]:
-    """The kinds that clearly changed, the largest first, and what is left: `+12 points comm-wait`, `+5 input-wait`."""
+    """The kinds that clearly changed, the largest first, and the rest: `+12 points comm-wait`, `+5 input-wait`."""
     clear = [
         part
         for part in change.parts
@@ -114,7 +133,7 @@ def points_text(share: float) -> str:
 
 
 def _unseen(change: Change) -> str:
-    """What may be there all the same."""
+    """The smallest difference that the test can detect."""
     if change.smallest_seen is None:
         return ""
     return f"; less than {number_text(change.smallest_seen * 100, 2)} % would not have been seen"
@@ -135,17 +154,10 @@ def _minute(instant: str) -> str:
 
 
 def shown_changes(changes: Sequence[Change]) -> list[Change]:
-    """Those whose parts are shown: the real ones, or the last where none is."""
+    """Changes whose parts are shown: the significant ones, or the last one without any."""
     return [change for change in changes if change.time_s.real] or list(changes[-1:])
 
 
-def table_blocks(tables: Iterable[Table], width: int, color: bool) -> list[str]:
-    """Tables with their captions, those that have rows."""
-    return [
-        f"{table.caption}\n{table_text(table, width=width, color=color).rstrip()}" for table in tables if table.rows
-    ]
-
-
 def wrapped(sentences: Iterable[str], width: int) -> str:
-    """Sentences below one another."""
+    """Sentences wrapped to `width`, one per line."""
     return "\n".join(textwrap.fill(each, width, break_long_words=False, break_on_hyphens=False) for each in sentences)

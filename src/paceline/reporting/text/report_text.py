@@ -34,10 +34,10 @@ def render(model: ReportModel, *, width: int = 100, color: bool = False) -> str:
     _print_section(console, model.figures)
     _print_section(console, model.not_run)
     _print_section(console, model.laws.table)
-    if model.laws.told and not model.laws.table.rows:
+    if model.laws.sentences and not model.laws.table.rows:
         console.print()
-    for told in model.laws.told:
-        console.print(Text(told.text, style="" if model.laws.table.rows else "dim"))
+    for series in model.laws.sentences:
+        console.print(Text(series.text, style="" if model.laws.table.rows else "dim"))
     for compared in model.side_by_side:
         _print_section(console, compared.table)
         if compared.sentence and compared.sentence not in (model.verdict, *model.remarks):
@@ -72,8 +72,15 @@ def table_text(table: Table, *, width: int = 100, color: bool = False) -> str:
     return _recorded(console)
 
 
+def table_blocks(tables: Iterable[Table], width: int, color: bool) -> list[str]:
+    """Tables that have rows, with their captions."""
+    return [
+        f"{table.caption}\n{table_text(table, width=width, color=color).rstrip()}" for table in tables if table.rows
+    ]
+
+
 def _console(width: int, color: bool) -> Console:
-    # All that rich would find out by itself is said here: the same model is the same text everywhere.
+    # No detection by rich: a model is rendered to the same text everywhere.
     return Console(
         file=io.StringIO(),
         width=width,
@@ -103,11 +110,11 @@ def _print_section(console: Console, table: Table) -> None:
 
 
 def _print_published(console: Console, published: AddedSection) -> None:
-    """The published tables beside ours, what they say against themselves, and the open questions."""
+    """The comparison with a published study, its contradictions, and the open questions."""
     for table in published.tables:
         _print_section(console, table)
-    for told in (*(f"{fact.label}: {fact.text}" for fact in published.about), *published.disagreements):
-        console.print(Text(told, style="dim"))
+    for text in (*(f"{fact.label}: {fact.text}" for fact in published.about), *published.disagreements):
+        console.print(Text(text, style="dim"))
     for answer in published.answers:
         console.print(Text(f"{answer.name}: ", style="bold").append(answer.verdict, style="not bold"))
 
@@ -130,7 +137,7 @@ def _print_table(console: Console, table: Table) -> None:
 
 
 def _narrowed(table: Table, width: int) -> Table:
-    """The table with sentences broken, and with what names its rows in one column where no figure fits beside it."""
+    """The table with wrapped sentences, and its key columns in one if no figure fits beside them."""
     table = _with_broken_words(table, width)
     keys, rest = range(table.keys), range(table.keys, len(table.columns))
     if all(_width(table, [*keys, index], "\n") <= width for index in rest):
@@ -149,7 +156,7 @@ def _narrowed(table: Table, width: int) -> Table:
 
 
 def _with_broken_words(table: Table, width: int) -> Table:
-    """The same with sentences broken between words where they are longer than the room beside what names the rows."""
+    """The table with sentences wrapped to the room beside the key columns."""
     keys = [_column_width(table, index, "\n") for index in range(table.keys)]
     side_by_side = sum(keys) + _GAP * (len(keys) - 1)
     room = max(1, width - _GAP - (side_by_side if side_by_side <= width // 2 else max(keys)))

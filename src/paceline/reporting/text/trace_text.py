@@ -15,8 +15,8 @@ from paceline.records.counters import CpuTimes
 from paceline.records.suspects import SlowCause
 from paceline.records.trace_summary import RunTrace, TraceSummary
 from paceline.reporting.tables import trace_tables as tables
-from paceline.reporting.tables.cpu_tables import cpu_table, energy_table
 from paceline.reporting.tables.point_tables import Table
+from paceline.reporting.tables.resource_tables import cpu_table, energy_table
 from paceline.reporting.text.report_text import table_text
 from paceline.reporting.wording.characters import printable
 from paceline.reporting.wording.phrases import listed
@@ -44,7 +44,7 @@ def render(
     every rank are shown.
     """
     sections: list[Table | str] = ["\n".join(heading(run, found))]
-    sections.append(tables.ledger_table(run, found) if found.ledgers_s else "No rank has a ledger: no spans are left.")
+    sections.append(tables.ledger_table(run, found) if found.ledgers_s else "No rank has a ledger: there are no spans.")
     sections.append(tables.tree_table(found.efficiencies, lost_to) if found.efficiencies else _no_tree(run, found))
     if suspects:
         sections.append("\n".join(["What made the timed steps longer, the costliest first:", *_causes(suspects[:top])]))
@@ -135,7 +135,7 @@ def _stragglers(found: TraceSummary, top: int) -> Iterator[Table | str]:
     if not worst.last:
         yield "No rank was later than the others by more than the clocks' error."
         return
-    doing = tables.doing_text(worst)
+    doing = tables.lateness_causes_text(worst)
     yield (
         f"Rank {worst.rank} was last to {count_text(worst.last)} of {count_text(worst.of)} collectives "
         f"({percent_text(worst.last / worst.of, 0)}), by {duration_text(worst.late_s)} in the median; the others "

@@ -1,6 +1,6 @@
 """A study that runs, as text for a terminal: how far it is, what its ranks do, what they have learned, where time went.
 
-All names are made printable here: they come from files that anybody may have written.
+Control characters of all names are replaced here: names are read from files of unknown origin.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from paceline.reporting.cells import (
     spread_cell,
 )
 from paceline.reporting.tables.point_tables import Table
-from paceline.reporting.text.report_text import table_text
+from paceline.reporting.text.report_text import table_blocks
 from paceline.reporting.wording.characters import printable
 from paceline.units import count_text, counted, duration_text, finite, number_text
 
@@ -33,7 +33,7 @@ _FEW = 2
 """Ranks on a screen that is too low for more."""
 _BAR = 24
 _STILL_S = 3.0
-"""A rank that has given no sign of life for longer is said to stand still."""
+"""Seconds without a heartbeat after which a rank is shown as silent."""
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST_BARS = 40
 
@@ -46,10 +46,10 @@ def render(seen: Watched, *, width: int = 100, color: bool = False, height: int 
 
 def _rendered(seen: Watched, width: int, color: bool, *, brief: bool) -> str:
     blocks = [_heading(seen, width)]
-    blocks += _tables([_points_table(seen.points)] if seen.points and not brief else [], width, color)
+    blocks += table_blocks([_points_table(seen.points)] if seen.points and not brief else [], width, color)
     if seen.run is not None and seen.state != "finished":
         blocks.append(_wrapped([_run_line(seen.run, over=seen.state in OVER)], width))
-        blocks += _tables(
+        blocks += table_blocks(
             [_ranks_table(seen, brief), _epochs_table(seen.run.epochs, brief), ledger_table(seen.run, brief)],
             width,
             color,
@@ -63,16 +63,16 @@ def _heading(seen: Watched, width: int) -> str:
     lines = [f"{seen.name}  {seen.folder}" if seen.name != seen.folder else seen.folder, seen.told]
     if seen.of:
         filled = round(_BAR * seen.done / seen.of)
-        left = f", {left_text(seen.left_s)}" if seen.left_s is not None else ""
+        left = f", {remaining_text(seen.left_s)}" if seen.left_s is not None else ""
         lines.append(f"{'█' * filled}{'░' * (_BAR - filled)} {seen.done} of {counted(seen.of, 'run')}{left}")
     elif seen.left_s is not None:
-        lines.append(left_text(seen.left_s))
+        lines.append(remaining_text(seen.left_s))
     if seen.unread:
         lines.append(f"{counted(seen.unread, 'finished run')} not read yet.")
     return _wrapped(lines, width)
 
 
-def left_text(left_s: float) -> str:
+def remaining_text(left_s: float) -> str:
     """`about 2 min 10 s left`: an estimate, to the second."""
     return f"about {_whole_text(max(1.0, left_s))} left"
 
@@ -90,7 +90,7 @@ def _points_table(points: Sequence[PointNow]) -> Table:
     factor = 1.0 if max((p.epoch_s.median for p in shown if p.epoch_s), default=1.0) >= 1 else 1e3
     rows = tuple(
         (
-            Cell(_safe(point.label)),
+            Cell(printable(point.label)),
             Cell(f"{point.done} of {point.of}"),
             Cell(point.state),
             interval_cell(point.epoch_s, factor),
@@ -100,7 +100,7 @@ def _points_table(points: Sequence[PointNow]) -> Table:
         for point in shown
     )
     notes = [f"{counted(len(points) - len(shown), 'more point')}: --json."] if len(points) > len(shown) else []
-    notes += [_safe(f"{point.label}: {point.failure}") for point in shown if point.failure]
+    notes += [printable(f"{point.label}: {point.failure}") for point in shown if point.failure]
     times = [interval for point in shown for interval in (point.epoch_s, point.samples_per_s) if interval]
     if any(interval.n > 1 and interval.coverage is None for interval in times):
         notes.append("[ ] is the range of the runs that are finished.")
@@ -131,7 +131,7 @@ def _run_line(run: RunNow, *, over: bool) -> str:
         parts.append(f"{number_text(run.samples_per_s, 4)} samples/s")
     if run.elapsed_s is not None:
         parts.append(f"launched {duration_text(run.elapsed_s)} ago")
-    return _safe(f"{name}{', which is not finished' if over else ''}: {', '.join(parts)}.")
+    return printable(f"{name}{', which is not finished' if over else ''}: {', '.join(parts)}.")
 
 
 def _step_text(step: int | None, total: int | None) -> str:
@@ -147,7 +147,7 @@ def _ranks_table(seen: Watched, brief: bool) -> Table:
     rows = tuple(
         (
             Cell(rank.rank),
-            Cell(_safe(_doing(rank, over=over))),
+            Cell(printable(_doing(rank, over=over))),
             count_cell(rank.step),
             number_cell(rank.steps_per_s),
             number_cell(rank.samples_per_s, 4),
@@ -248,21 +248,11 @@ def _more_ranks(run: RunNow, shown: int) -> tuple[str, ...]:
 def _closing(seen: Watched) -> str:
     if seen.state not in OVER:
         return ""
-    lines = [f"Report  {_safe(seen.report)}"] if seen.report else []
-    return "\n".join([*lines, f"Next    {_safe(seen.next)}"])
-
-
-def _tables(tables: Iterable[Table], width: int, color: bool) -> list[str]:
-    return [
-        f"{table.caption}\n{table_text(table, width=width, color=color).rstrip()}" for table in tables if table.rows
-    ]
+    lines = [f"Report  {printable(seen.report)}"] if seen.report else []
+    return "\n".join([*lines, f"Next    {printable(seen.next)}"])
 
 
 def _wrapped(sentences: Iterable[str], width: int) -> str:
     return "\n".join(
-        textwrap.fill(_safe(each), width, break_long_words=True, break_on_hyphens=False) for each in sentences
+        textwrap.fill(printable(each), width, break_long_words=True, break_on_hyphens=False) for each in sentences
     )
-
-
-def _safe(text: str) -> str:
-    return printable(text)

@@ -1,4 +1,4 @@
-"""Text that is safe to show: names come from files, and a terminal obeys what is hidden in them."""
+"""Text without control characters: names are read from files, and a terminal would execute escape sequences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which points a report speaks of: the baseline, the one the verdict is about, those that are drawn."""
+"""Points of a report: the baseline, the point of the verdict, plotted points."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ MOST_DRAWN = 8
 
 def baseline(results: StudyResults) -> PointResult | None:
     """The point that speed-ups are measured against, of the first series where they differ in that."""
-    return by_id(results, results.baseline)
+    return point_by_id(results, results.baseline)
 
 
-def by_id(results: StudyResults, point_id: str | None) -> PointResult | None:
+def point_by_id(results: StudyResults, point_id: str | None) -> PointResult | None:
     """The point with this identifier."""
     return next((point for point in results.points if point.point_id == point_id), None)
 
 
-def chosen(results: StudyResults) -> PointResult | None:
+def verdict_point(results: StudyResults) -> PointResult | None:
     """The point that the verdict is about: the most ranks that have cores of their own, and the fastest of these."""
     scaled = [p for p in results.points if p.speedup is not None and p.point_id != p.baseline]
     fair = [p for p in scaled if p.fair]
     return max(fair or scaled, key=lambda p: (p.point.ranks, _pace(p)), default=None)
 
 
-def is_scaled(results: StudyResults) -> bool:
-    """Whether speed-ups are asked of a study: one factor at a time, only where ranks are among the factors."""
+def measures_scaling(results: StudyResults) -> bool:
+    """Whether a study has speed-ups: a one-at-a-time design only if ranks are a factor."""
     return results.study.design != "one-at-a-time" or any(p.baseline not in (None, p.point_id) for p in results.points)
 
 
@@ -54,7 +54,7 @@ def same_epochs(results: StudyResults) -> bool:
 
 
 def is_script(results: StudyResults) -> bool:
-    """Whether a script of the user's own was run: it has no epochs, and no accuracy that is known."""
+    """Whether the study runs a script of the user, without known epochs and accuracy."""
     return results.study.script is not None
 
 
@@ -63,34 +63,34 @@ def series_names(results: StudyResults) -> tuple[str, ...]:
     return tuple(dict.fromkeys(point.series for point in results.points))
 
 
-def is_several(results: StudyResults) -> bool:
-    """Whether there are series to be told apart."""
+def has_several_series(results: StudyResults) -> bool:
+    """Whether the study has more than one series."""
     return len(series_names(results)) > 1
 
 
 def short_name(results: StudyResults, point: PointResult) -> str:
-    """A point by what tells it from the others: as many ranks everywhere need not be said at each."""
+    """The name of a point, without ranks if all points have equal ranks."""
     alike = len({other.point.ranks for other in results.points}) == 1
     return point.series if alike and point.series else point.label
 
 
 def main_comparison(results: StudyResults) -> Comparison | None:
     """The comparison that the verdict is about: at the most ranks that have cores of their own."""
-    candidates = [comparison for comparison in results.comparisons if len(rivals(results, comparison)) > 1]
-    honest = [comparison for comparison in candidates if rivals(results, comparison)[0].fair]
+    candidates = [comparison for comparison in results.comparisons if len(compared_points(results, comparison)) > 1]
+    honest = [comparison for comparison in candidates if compared_points(results, comparison)[0].fair]
     return max(honest or candidates, key=lambda comparison: comparison.ranks, default=None)
 
 
-def rivals(results: StudyResults, comparison: Comparison) -> list[PointResult]:
+def compared_points(results: StudyResults, comparison: Comparison) -> list[PointResult]:
     """The timed points of a comparison, the fastest first; only those with cores of their own, where any has."""
-    timed = [point for point_id in comparison.ratios if (point := by_id(results, point_id))]
+    timed = [point for point_id in comparison.ratios if (point := point_by_id(results, point_id))]
     return [point for point in timed if point.fair] or timed
 
 
 def drawn_points(results: StudyResults) -> tuple[PointResult, ...]:
     """All points, or where these are too many to draw side by side, the baseline and those with the most ranks."""
-    best = chosen(results)
-    if len(results.points) <= MOST_DRAWN or not is_several(results) or best is None:
+    best = verdict_point(results)
+    if len(results.points) <= MOST_DRAWN or not has_several_series(results) or best is None:
         return results.points
     beside = sorted((p for p in results.points if p.point.ranks == best.point.ranks), key=_pace, reverse=True)
     wanted = {results.baseline, *(p.point_id for p in beside[: MOST_DRAWN - 1])}

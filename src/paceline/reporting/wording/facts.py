@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from paceline import catalog
-from paceline.metrics import metric
+from paceline.metrics import metric, metrics_by_heading
 from paceline.records.allocation import Link, ProcessFacts
 from paceline.records.rank_trace import LEDGER_KINDS
 from paceline.records.results import Interval, StudyResults
 from paceline.records.run import Machine
 from paceline.records.study import Study
 from paceline.records.study_size import size_text
-from paceline.reporting.wording.choice import is_scaled, is_script, is_weak, shared_epoch
+from paceline.reporting.wording.choice import is_script, is_weak, measures_scaling, shared_epoch
 from paceline.reporting.wording.choice_words import choice_lines
 from paceline.reporting.wording.phrases import parameters_text, shared_epoch_note
 from paceline.reporting.wording.settings_list import study_settings
@@ -23,7 +23,7 @@ from paceline.units import bytes_text, counted, duration_text, percent_text
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A label and what stands beside it."""
+    """A label and its text."""
 
     label: str
     text: str
@@ -45,7 +45,7 @@ def headline_facts(results: StudyResults) -> tuple[str, ...]:
         scaling = "strong scaling" if not is_weak(results) else "weak scaling"
         scaling += ", strong by the epoch" if shared_epoch(results) else ""
         model, data = _varied(study, "model.name", study.model.name), _varied(study, "data.dataset", study.data.dataset)
-        facts += [f"{model} on {data}", scaling if is_scaled(results) else "one factor at a time"]
+        facts += [f"{model} on {data}", scaling if measures_scaling(results) else "one factor at a time"]
     if sized := size_text(study):
         facts.append(sized)
     if machine is not None:
@@ -60,7 +60,7 @@ def _varied(study: Study, path: str, value: str) -> str:
 
 
 def machine_facts(results: StudyResults) -> tuple[Fact, ...]:
-    """What the ranks were given."""
+    """Hosts, cores, devices and versions of the ranks."""
     machine = results.machine
     if machine is None:
         return ()
@@ -96,14 +96,14 @@ def communication_text(results: StudyResults) -> str:
 def _host_facts(machine: Machine) -> list[Fact]:
     """A line for every host where there are several: its processes, their cores, its address."""
     by_host: dict[str, list[ProcessFacts]] = {}
-    for given in machine.ranks:
-        by_host.setdefault(given.place, []).append(given)
+    for process in machine.ranks:
+        by_host.setdefault(process.place, []).append(process)
     if len(by_host) < 2:
         return []
     return [
         Fact(
             f"Host {name}",
-            f"{counted(len(own), 'rank')} ({', '.join(str(given.rank) for given in own)}) on "
+            f"{counted(len(own), 'rank')} ({', '.join(str(process.rank) for process in own)}) on "
             f"{counted(own[0].cores, 'core')}, {own[0].interface} {own[0].addresses[0] if own[0].addresses else ''}",
         )
         for name, own in by_host.items()
@@ -224,3 +224,25 @@ def _value_text(value: object) -> str:
     if isinstance(value, (tuple, list)):
         return ", ".join(_value_text(item) for item in value)
     return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A term, what it means, and its formula where it has one."""
+
+    term: str
+    text: str
+    formula: str = ""
+
+
+def meanings(headings: Iterable[str], definitions: Iterable[Fact] = ()) -> tuple[Meaning, ...]:
+    """What is known of these headings, in their order and each once; names of factors and points mean themselves."""
+    own, known = {fact.label: fact.text for fact in definitions}, metrics_by_heading()
+    found: dict[str, Meaning] = {}
+    for heading in headings:
+        entry = known.get(heading)
+        term = entry.name if entry and heading not in own else heading
+        text = own.get(term) or (entry.definition if entry else "")
+        if text:
+            found.setdefault(term, Meaning(term, text, entry.formula if entry else ""))
+    return tuple(found.values())

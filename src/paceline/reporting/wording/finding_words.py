@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from paceline.records.finding import Finding, FindingWords, outside_findings
-from paceline.reporting.wording.learning_finding_words import LEARNING_WORDS
+from paceline.reporting.wording.learning_finding_words import LEARNING_WORDS, of_points
 from paceline.reporting.wording.note_words import note_text
 from paceline.units import counted, duration_text, number_text, percent_text
 
@@ -50,7 +50,7 @@ def _baseline_missing(values: Values) -> FindingWords:
 def _asked_for_against_given(values: Values) -> FindingWords:
     first = [complaint for complaint, _ in values["complaints"]]
     shown = " ".join(f"{complaint.what} ({counted(runs, 'run')})" for complaint, runs in values["complaints"])
-    forced = "It makes these figures meaningless, and the study was told to go on all the same. "
+    forced = "It makes these figures meaningless; the study was forced to continue. "
     right = " ".join(dict.fromkeys(complaint.right for complaint in first))
     return FindingWords(
         summary=f"{values['found']} of {counted(values['runs'], 'run')} did not get what was asked for. {shown}",
@@ -83,7 +83,7 @@ def _threads(values: Values) -> str:
 def _emulated_hosts(values: Values) -> FindingWords:
     complaint = values["complaint"]
     return FindingWords(
-        summary=f"Hosts of {_of_points(values)} are namespaces of one machine."
+        summary=f"Hosts of {of_points(values)} are namespaces of one machine."
         + (f" {complaint.what}" if complaint else ""),
         cause="Ranks on such hosts share cores and kernel: they show that a run works across hosts, not how fast.",
         remedy="Leave these points out of any claim about scaling over hosts; measure them on hosts of their own.",
@@ -124,7 +124,7 @@ def _environment(fact: str, hosts: int) -> str:
 
 def _noisy_machine(values: Values) -> FindingWords:
     return FindingWords(
-        summary=f"Times vary by more than {percent_text(values['limit'], 0)} between runs at {_of_points(values)}; "
+        summary=f"Times vary by more than {percent_text(values['limit'], 0)} between runs at {of_points(values)}; "
         f"most with {values['worst']}, where the interval is {percent_text(values['width'], 0)} of the median wide.",
         cause="Something else ran on the machine, its clock frequency changed, or ranks were moved between cores.",
         remedy="Close other programs and repeat more often: --repeats 9.",
@@ -134,7 +134,7 @@ def _noisy_machine(values: Values) -> FindingWords:
 def _few_repeats(values: Values) -> FindingWords:
     enough = values["enough"]
     return FindingWords(
-        summary=f"There are fewer than {enough} runs at {_of_points(values)} (the fewest: {values['fewest']}): what "
+        summary=f"There are fewer than {enough} runs at {of_points(values)} (the fewest: {values['fewest']}): what "
         "stands beside their figures is the range, not a confidence interval.",
         cause="With so few runs no interval contains the true median with a confidence worth the name.",
         remedy=f"Repeat more often: --repeats {enough} adds the missing runs and keeps the finished ones.",
@@ -153,7 +153,7 @@ def _small_timed_part(values: Values) -> FindingWords:
 
 def _warm_up_in_times(values: Values) -> FindingWords:
     return FindingWords(
-        summary=f"The first epoch of each run is in the times of {_of_points(values)}.",
+        summary=f"The first epoch of each run is in the times of {of_points(values)}.",
         cause="The first epoch also pays for allocation, first use of kernels and cold caches; there was no other "
         "complete one.",
         remedy="Train for at least two epochs: the first is then left out.",
@@ -178,15 +178,10 @@ def _resumed_runs(values: Values) -> FindingWords:
 def _incomplete_ledger(values: Values) -> FindingWords:
     gaps = " ".join(map(note_text, values["gaps"]))
     return FindingWords(
-        summary=f"Where the time went is not fully known for {_of_points(values)}. {gaps}",
-        cause="Spans were lost or damaged, so that communication cannot be divided or no ledger be made.",
+        summary=f"Where the time went is not fully known for {of_points(values)}. {gaps}",
+        cause="Spans are missing or damaged: communication cannot be divided, or there is no ledger.",
         remedy="Times and accuracies are not touched by this. For a whole ledger run the study with --fresh.",
     )
-
-
-def _of_points(values: Values) -> str:
-    """`1 of 4 points`."""
-    return f"{values['found']} of {counted(values['points'], 'point')}"
 
 
 WORDS: dict[str, Callable[[Values], FindingWords]] = {

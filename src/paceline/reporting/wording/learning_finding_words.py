@@ -22,7 +22,7 @@ def _diverged(values: Values) -> FindingWords:
     advice = [f"--set {override} {_ADVICE[override]}" for override in values["advice"]]
     return FindingWords(
         summary=f"{counted(values['found'], 'run')} of {values['runs']} diverged. {_first(values)}.",
-        cause="Steps were too large for the loss to come down; times of such a run are real, its accuracy is not.",
+        cause="Steps were too large for the loss to fall; times of such a run are real, its accuracy is not.",
         remedy=" ".join(("Lower the learning rate: --set train.lr=..., or find one with paceline tune lr.", *advice)),
     )
 
@@ -49,7 +49,7 @@ def _accuracy_falls(values: Values) -> FindingWords:
     around = f"interval {_points(-check.high)} to {_points(-check.low)}, {check.n} repeats"
     cause, remedy = _WHY[values["why"]](values)
     return FindingWords(
-        summary=f"Test accuracy is lower at {_of_points(values)}: most with {values['worst']}, by "
+        summary=f"Test accuracy is lower at {of_points(values)}: most with {values['worst']}, by "
         f"{_points(-check.difference)} points ({around}) against {values['against']}.",
         cause=cause,
         remedy=remedy,
@@ -85,8 +85,8 @@ def _strategy(values: Values) -> tuple[str, str]:
 
 def _more_ranks(values: Values) -> tuple[str, str]:
     return (
-        "Batch and recipe are the same, so sums of gradients differ in rounding alone: what is left is what each rank "
-        "does by itself, such as batch-norm over a smaller share of the batch.",
+        "Batch and recipe are the same, so sums of gradients differ in rounding alone: the remaining cause is what "
+        "each rank computes alone, such as batch-norm over a smaller share of the batch.",
         "For a model with batch-norm: --set train.sync_batchnorm=true.",
     )
 
@@ -107,7 +107,7 @@ _WHY: dict[str, Callable[[Values], tuple[str, str]]] = {
 def _overfitting(values: Values) -> FindingWords:
     turn = values["turn"]
     return FindingWords(
-        summary=f"Validation loss turns at {_of_points(values)}: most with {values['worst']}, where it rises by "
+        summary=f"Validation loss turns at {of_points(values)}: most with {values['worst']}, where it rises by "
         f"{number_text(turn.rise)} after about epoch {turn.epoch} while training loss falls by "
         f"{number_text(turn.fall)}; both are more than noise.",
         cause="From there on the network learns its training samples by heart.",
@@ -118,7 +118,7 @@ def _overfitting(values: Values) -> FindingWords:
 def _batch_beyond_noise(values: Values) -> FindingWords:
     noise = values["noise"]
     return FindingWords(
-        summary=f"The global batch is beyond the noise scale at {_of_points(values)}: most with {values['worst']}, "
+        summary=f"The global batch is beyond the noise scale at {of_points(values)}: most with {values['worst']}, "
         f"where it is {values['batch']:,} and the noise scale {number_text(noise.samples)} samples, "
         f"{number_text(noise.low)} to {number_text(noise.high)}.",
         cause="The mean gradient of so many samples is hardly better than that of fewer: a sample of it brings "
@@ -130,7 +130,7 @@ def _batch_beyond_noise(values: Values) -> FindingWords:
 def _schedule_unfinished(values: Values) -> FindingWords:
     progress = values["progress"]
     return FindingWords(
-        summary=f"AdaScale did not come to the end of its schedule at {_of_points(values)}: least far with "
+        summary=f"AdaScale did not reach the end of its schedule at {of_points(values)}: least far with "
         f"{values['worst']}, to {percent_text(progress, 0)} of it.",
         cause="The schedule goes by what steps are worth, and those of a larger batch are worth less than its size: as "
         "much training as with the smaller batch takes more epochs.",
@@ -139,7 +139,7 @@ def _schedule_unfinished(values: Values) -> FindingWords:
     )
 
 
-def _of_points(values: Values) -> str:
+def of_points(values: Values) -> str:
     """`1 of 4 points`."""
     return f"{values['found']} of {counted(values['points'], 'point')}"
 

@@ -1,24 +1,26 @@
-"""Sentences about learning: who reaches the target first and for the least, and what accuracies over repeats show."""
+"""Sentences about learning: time and cost to the target, test accuracies over repeats, fine-tuning, features."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from paceline.records.learning import AccuracyCheck
-from paceline.records.results import Interval, PointResult, Spread, StudyResults
-from paceline.reporting.wording.choice import by_id, short_name
-from paceline.reporting.wording.phrases import around, listed, spread_text
-from paceline.units import counted, duration_text, finite, number_text, percent_text
+from paceline.records.results import Gain, Interval, PointResult, Spread, StudyResults
+from paceline.records.run import CachedFeatures
+from paceline.reporting.cells import points_cell
+from paceline.reporting.wording.choice import point_by_id, short_name
+from paceline.reporting.wording.phrases import interval_phrase, listed, spread_text
+from paceline.units import count_text, counted, duration_text, finite, number_text, percent_text
 
 DIFFERENT, SMALL, EQUAL, OPEN, FEW = "different", "different, within the margin", "equal", "neither shown", "too few"
 
-LEFT_OUT = (
+EXCLUDED_RUNS_NOTE = (
     "A run that learned nothing is not compared, where most of its point's learned, and its point is called equal to "
     "none: the findings name it."
 )
 
 
-def called(check: AccuracyCheck) -> str:
+def check_outcome(check: AccuracyCheck) -> str:
     """What the tests over repeats say of two accuracies."""
     if check.p_different is None:
         return FEW
@@ -40,7 +42,7 @@ def margin_text(margin: float) -> str:
 def target_sentences(results: StudyResults) -> list[str]:
     """Which point reaches the target first, and which for the fewest rank-hours, where several do."""
     lesson = results.lesson
-    first, cheapest = by_id(results, lesson.first), by_id(results, lesson.cheapest)
+    first, cheapest = point_by_id(results, lesson.first), point_by_id(results, lesson.cheapest)
     able = [point for point in results.points if _figure(point, "time_s")]
     if lesson.target is None or first is None or cheapest is None or len(able) < 2:
         return []
@@ -53,7 +55,7 @@ def target_sentences(results: StudyResults) -> list[str]:
 
 
 def _rule(results: StudyResults) -> list[str]:
-    """How a target was chosen that nobody gave."""
+    """How the target was chosen if it is not configured."""
     return [] if results.lesson.rule == "given" else [f"That target is {results.lesson.rule}."]
 
 
@@ -72,7 +74,7 @@ def accuracy_verdict(results: StudyResults) -> str:
         text = f"test accuracy is the same at all {len(known)} points, {spread_text(lowest)}"
     checked = accuracy_checks_sentence(results)
     if any(check_is_of_fewer(results, check) for check in results.lesson.checks):
-        checked = f"{checked} {LEFT_OUT}"
+        checked = f"{checked} {EXCLUDED_RUNS_NOTE}"
     return f"{text}. {checked}".rstrip(". ")
 
 
@@ -83,10 +85,10 @@ def tested(results: StudyResults) -> list[tuple[PointResult, Spread]]:
 
 
 def check_is_of_fewer(results: StudyResults, check: AccuracyCheck) -> bool:
-    """Whether runs that learned nothing were left out of it."""
+    """Whether the check excludes runs that learned nothing."""
     if check.p_different is not None and check.p_equal is None:
         return True
-    both = [point for point_id in (check.point_id, check.against) if (point := by_id(results, point_id))]
+    both = [point for point_id in (check.point_id, check.against) if (point := point_by_id(results, point_id))]
     faulty = any(point.learning and point.learning.faults for point in both)
     return faulty and check.n < min(point.test_accuracy.n for point in both if point.test_accuracy)
 
@@ -98,11 +100,11 @@ def accuracy_checks_sentence(results: StudyResults) -> str:
         return ""
     if len(checks) == 1:
         return _one_pair(checks[0])
-    margin, counts = margin_text(checks[0].margin), Counter(called(check) for check in checks)
+    margin, counts = margin_text(checks[0].margin), Counter(check_outcome(check) for check in checks)
     if counts[FEW] == len(checks):
         fewest = min(check.n for check in checks)
         return f"With {counted(fewest, 'repeat')} there are too few to call test accuracies different or equal."
-    lower = sum(called(check) == DIFFERENT and check.difference < 0 for check in checks)
+    lower = sum(check_outcome(check) == DIFFERENT and check.difference < 0 for check in checks)
     parts = [
         (lower, "below it"),
         (counts[DIFFERENT] - lower, "above it"),
@@ -110,8 +112,8 @@ def accuracy_checks_sentence(results: StudyResults) -> str:
         (counts[OPEN], "neither shown to differ nor to be equal"),
         (counts[FEW], "measured too few times to tell"),
     ]
-    told = [f"{count} {'is' if count == 1 else 'are'} {what}" for count, what in parts if count]
-    return f"Of {len(checks)} test accuracies that the repeats compare with a reference, {listed(told)}."
+    outcomes = [f"{count} {'is' if count == 1 else 'are'} {what}" for count, what in parts if count]
+    return f"Of {len(checks)} test accuracies that the repeats compare with a reference, {listed(outcomes)}."
 
 
 def _one_pair(check: AccuracyCheck) -> str:
@@ -120,7 +122,7 @@ def _one_pair(check: AccuracyCheck) -> str:
         are = "is" if check.n == 1 else "are"
         return f"{counted(check.n, 'repeat')} {are} too few to call them different or equal."
     interval = f"{points_text(check.difference)} points, interval {points_text(check.low)} to {points_text(check.high)}"
-    match called(check):
+    match check_outcome(check):
         case "different":
             return f"Over the repeats they differ: {interval}."
         case "different, within the margin":
@@ -141,4 +143,46 @@ def _at_most(point: PointResult) -> str:
 def _time_around(time_s: Interval) -> str:
     """A time in the unit people would use, with its interval where that is seconds, too."""
     text = duration_text(time_s.median)
-    return f"{text} {around(time_s)}" if 1 <= time_s.median < 60 else text
+    return f"{text} {interval_phrase(time_s)}" if 1 <= time_s.median < 60 else text
+
+
+def gain_sentences(results: StudyResults) -> list[str]:
+    """What fine-tuning gained, of the point with the most repeats behind it, the fewest ranks among equals."""
+    gains = [(point, phase.gain) for point in results.points for phase in point.phases if phase.gain]
+    if not gains:
+        return []
+    point, gain = max(gains, key=lambda pair: pair[1].n)
+    return [f"Fine-tuning changed the test accuracy of {point.label} by {_gain_text(gain)}: {_called(gain)}."]
+
+
+def features_sentences(results: StudyResults) -> list[str]:
+    """That the head was trained on cached features, if any point did so."""
+    points = [point for point in results.points if point.features]
+    if not points:
+        return []
+    which = "" if len(points) == len(results.points) else f" ({counted(len(points), 'point')})"
+    return [
+        f"The head was trained on features that the frozen base had made of every image once{which}: "
+        f"{_features_text(points[-1])}. Its epochs are those of the head alone."
+    ]
+
+
+def _gain_text(gain: Gain) -> str:
+    cell = points_cell(gain.mean, gain.low, gain.high)
+    return f"{cell.figure} points {cell.beside}".rstrip()
+
+
+def _called(gain: Gain) -> str:
+    if gain.low is None or gain.high is None:
+        return f"{counted(gain.n, 'repeat')} {'is' if gain.n == 1 else 'are'} too few for an interval"
+    if gain.low > 0:
+        return "better than before, since the interval leaves out zero"
+    return "worse than before, since the interval leaves out zero" if gain.high < 0 else "no clear difference"
+
+
+def _features_text(point: PointResult) -> str:
+    made = point.features
+    assert isinstance(made, CachedFeatures)
+    numbers = f"{count_text(made.size)} numbers of each of {count_text(made.samples)} images"
+    how = "found in the cache in" if made.found else f"by {counted(point.point.ranks, 'rank')} in"
+    return f"{numbers}, {how} {duration_text(made.ready_s)}"

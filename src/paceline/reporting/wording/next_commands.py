@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from paceline import catalog
 from paceline.records.results import StudyResults
-from paceline.reporting.wording.choice import chosen, is_script
+from paceline.reporting.wording.choice import is_script, verdict_point
 from paceline.reporting.wording.verdict_words import finished_runs
 
 ENOUGH_REPEATS = 5
@@ -27,8 +27,8 @@ def next_step(results: StudyResults, next_part: Step | None = None) -> Step:
     study = results.study
     fair = [p.point.ranks for p in results.points if p.fair]
     if finished_runs(results) < results.expected_runs:
-        cause = "See to what failed, then finish" if any(p.failure for p in results.points) else "Finish"
-        return Step(text=f"{cause} the study: it goes on where it stopped.", command=study_command(results))
+        cause = "Fix what failed, then finish" if any(p.failure for p in results.points) else "Finish"
+        return Step(text=f"{cause} the study: it continues where it stopped.", command=study_command(results))
     if study.run.repeats < ENOUGH_REPEATS:
         text = f"Run {ENOUGH_REPEATS} repeats: then there is an interval instead of a range. Finished runs are kept."
         return Step(text=text, command=study_command(results, "--repeats", str(ENOUGH_REPEATS)))
@@ -49,7 +49,7 @@ def _full(results: StudyResults) -> str:
 
 def _wider(results: StudyResults, fair: list[int]) -> Step | None:
     """More points, where the machine has room for them or there is nothing to compare with."""
-    point, most = chosen(results), max(fair, default=1)
+    point, most = verdict_point(results), max(fair, default=1)
     free = results.machine.cores // results.study.run.threads if results.machine else 2
     if len({p.point.ranks for p in results.points}) == 1 and most > 1:
         text = "Measure one rank as well: a speed-up needs something to compare with. Finished runs are kept."
@@ -57,7 +57,7 @@ def _wider(results: StudyResults, fair: list[int]) -> Step | None:
     worthwhile = point is None or (point.efficiency is not None and point.efficiency.median >= 0.5)
     if free >= 2 * most and worthwhile:
         ranks = ",".join(str(n) for n in sorted({*fair, 2 * most}))
-        text = f"This machine has cores for {2 * most} ranks: see how it goes on. Finished runs are kept."
+        text = f"This machine has cores for {2 * most} ranks: see whether it still scales. Finished runs are kept."
         return Step(text=text, command=study_command(results, "--ranks", ranks))
     if most == 1:
         text = (
@@ -87,12 +87,13 @@ def _other_strategy(results: StudyResults) -> Step:
 
 
 def repeat_steps(results: StudyResults) -> tuple[Step, ...]:
-    """The commands that repeat the study, go on with it, and rebuild its report."""
+    """Commands that repeat the study, continue it, and rebuild its report."""
     again = study_command(results, folder=f"{results.folder}-again")
     return (
         Step(text="Repeat the whole study into a new folder, with the settings as they were resolved.", command=again),
         Step(
-            text="Go on with this folder: finished runs are kept, missing ones are run.", command=study_command(results)
+            text="Continue in this folder: finished runs are kept.",
+            command=study_command(results),
         ),
         Step(text="Rebuild this report and the tables from the folder alone.", command=_line("report", results.folder)),
     )

@@ -9,11 +9,12 @@ from paceline.metrics import POINT_METRICS
 from paceline.records.results import Effect, Percent, StudyResults
 from paceline.records.study import shown_value
 from paceline.reporting.cells import factor_cell
-from paceline.reporting.wording.phrases import around, factor_heading, listed
+from paceline.reporting.wording.phrases import factor_heading, interval_phrase, listed
 from paceline.units import counted, number_text
 
 FIGURES = {entry.key: entry.short for entry in POINT_METRICS if entry.record == "effect" and entry.parts}
 """Fields of an effect -> what they are called."""
+_SHORT_NAMES = {"loss_pct": "loss", "accuracy_pct": "accuracy", "time_pct": "time"}
 _DIGITS = 4
 
 
@@ -80,7 +81,7 @@ def _figures(effect: Effect, names: list[str]) -> str:
 def _most(effect: Effect, name: str, first: dict[str, str]) -> str:
     percent: Percent = getattr(effect, name)
     change = f"{value_text(effect)} in place of {first[effect.factor]}"
-    figure = f"{_text(percent)} {around(percent.interval, _DIGITS)}"
+    figure = f"{_text(percent)} {interval_phrase(percent.interval, _DIGITS)}"
     return f"{factor_heading(effect.factor)} changes {FIGURES[name]} most: {change} makes it {figure}"
 
 
@@ -88,13 +89,13 @@ def _text(percent: Percent) -> str:
     return f"{number_text(percent.interval.median, _DIGITS)} %"
 
 
-def called(effect: Effect) -> str:
+def real_effects_text(effect: Effect) -> str:
     """Which figures an effect is real on: `loss, time`."""
     if effect.is_baseline:
         return "baseline"
     if not _tested(effect):
         return "not tested"
-    return ", ".join(FIGURES[name].split(" ")[1] for name in _real(effect)) or "none shown"
+    return ", ".join(_SHORT_NAMES[name] for name in _real(effect)) or "none shown"
 
 
 def _real(effect: Effect) -> list[str]:
@@ -115,7 +116,7 @@ def effect_label(effect: Effect) -> str:
     return f"{factor_heading(effect.factor)} {value_text(effect)}"
 
 
-def changed_alone(results: StudyResults) -> dict[str, str]:
+def single_change_labels(results: StudyResults) -> dict[str, str]:
     """Points by the one thing that each has otherwise than the baseline; empty where the design is another."""
     names = {effect.point_id: effect_label(effect) for effect in results.effects if not effect.is_baseline}
     return {effect.point_id: "baseline" for effect in results.effects if effect.is_baseline} | names

@@ -14,7 +14,7 @@ _MOST_LABELS = 4
 LAW_NAMES = {"amdahl": "Amdahl's law", "gustafson": "Gustafson's law", "usl": "Universal Scalability Law"}
 
 
-def around(interval: Interval, digits: int = 3) -> str:
+def interval_phrase(interval: Interval, digits: int = 3) -> str:
     """`(interval 1.83 to 1.91)`, and a range called a range."""
     if interval.n == 1:
         return "(1 run, no interval)"
@@ -52,7 +52,7 @@ def joined(items: Sequence[str]) -> str:
     return ("; " if any("," in item for item in items) else ", ").join(items)
 
 
-def about(labels: Sequence[str]) -> str:
+def labels_text(labels: Sequence[str]) -> str:
     """Points by their names, `4 ranks, flat; 8 ranks, flat`; only their number where such names would fill lines."""
     if not any("," in label for label in labels):
         return ", ".join(labels)
@@ -66,7 +66,7 @@ def shared_epoch_note(results: StudyResults) -> str:
         return ""
     return (
         f"An epoch has the same {count_text(samples)} samples at every point: over ranks it is strong scaling, and its "
-        "speed-up that of the samples/s. The batch grows with the ranks, so that a step is weak scaling."
+        "speed-up that of the samples/s. The batch grows with the ranks, so a step is weak scaling."
     )
 
 
@@ -76,5 +76,5 @@ def factor_heading(path: str) -> str:
 
 
 def parameters_text(results: StudyResults) -> str:
-    """The number of the model's parameters, where a run has said it."""
+    """Number of the model's parameters; a dash if no run recorded it."""
     return count_text(next((point.parameters for point in results.points if point.parameters), None))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from paceline.records.results import Comparison, PointResult, StudyResults
-from paceline.reporting.wording.choice import chosen, main_comparison, rivals
-from paceline.reporting.wording.phrases import around, joined, listed, spread_text, times_text
+from paceline.reporting.wording.choice import compared_points, main_comparison, verdict_point
+from paceline.reporting.wording.phrases import interval_phrase, joined, listed, spread_text, times_text
 from paceline.units import counted, finite
 
 _MOST_NAMED = 4
@@ -18,7 +18,7 @@ def compared_alone(results: StudyResults) -> bool:
 
 def comparison_sentence(results: StudyResults, comparison: Comparison) -> str:
     """Which series is fastest at a number of ranks, and by how much; empty where only one was timed."""
-    timed = rivals(results, comparison)
+    timed = compared_points(results, comparison)
     if len(timed) < 2:
         return ""
     fastest, *others = timed
@@ -46,7 +46,7 @@ def _reach(comparison: Comparison, slower: list[PointResult], whose: str) -> str
     following = slower[0]
     ratio = comparison.ratios[following.point_id]
     name = f"{following.series}, the next," if len(slower) > 1 else following.series
-    return f"{name} reaches {times_text(ratio)} {whose} {around(ratio)}"
+    return f"{name} reaches {times_text(ratio)} {whose} {interval_phrase(ratio)}"
 
 
 def _too_few(comparison: Comparison, alike: list[PointResult]) -> str:
@@ -75,7 +75,7 @@ def others_at_the_same_ranks(results: StudyResults, point: PointResult) -> str:
 
 def accuracy_sentence(results: StudyResults, base: PointResult) -> str:
     """Test accuracy of the baseline and of all series at the ranks of the verdict."""
-    point = chosen(results)
+    point = verdict_point(results)
     if point is None or base.test_accuracy is None or finite(base.test_accuracy.mean) is None:
         return ""
     beside = [other for other in results.points if other.point.ranks == point.point.ranks and other is not base]

@@ -1,8 +1,7 @@
 """The sentences of a report: the verdict, what explains it, and what has to be known.
 
-A sentence claims no more than its figures carry: a range is called a range, a difference that the
-interval does not show is not called one, and a lost part is named only where the ledgers add up
-to what was lost.
+A sentence claims no more than its figures show: a range is called a range, a difference within the interval is not
+called one, and a cause of lost efficiency is named only if the ledgers account for the loss.
 """
 
 from __future__ import annotations
@@ -12,12 +11,25 @@ from dataclasses import dataclass
 
 from paceline.records.finding import Finding
 from paceline.records.results import PointResult, StudyResults
-from paceline.reporting.wording.choice import baseline, by_id, chosen, is_script, is_several, is_weak, main_comparison
+from paceline.reporting.wording.choice import (
+    baseline,
+    has_several_series,
+    is_script,
+    is_weak,
+    main_comparison,
+    point_by_id,
+    verdict_point,
+)
 from paceline.reporting.wording.finding_words import finding_words
-from paceline.reporting.wording.learning_words import accuracy_checks_sentence, accuracy_verdict, target_sentences
+from paceline.reporting.wording.learning_words import (
+    accuracy_checks_sentence,
+    accuracy_verdict,
+    features_sentences,
+    gain_sentences,
+    target_sentences,
+)
 from paceline.reporting.wording.one_factor_words import effects_sentences, effects_verdict
-from paceline.reporting.wording.phase_words import features_sentences, gain_sentences
-from paceline.reporting.wording.phrases import about, around, rate_text, spread_text, times_text
+from paceline.reporting.wording.phrases import interval_phrase, labels_text, rate_text, spread_text, times_text
 from paceline.reporting.wording.side_by_side import (
     accuracy_sentence,
     compared_alone,
@@ -78,7 +90,7 @@ def verdict_figure(results: StudyResults, text: str, added: Sequence[str] = ()) 
 
     `added` has the figures of another package's sentences.
     """
-    point, compared = chosen(results), main_comparison(results)
+    point, compared = verdict_point(results), main_comparison(results)
     figures = [*added, *([times_text(point.speedup)] if point and point.speedup else [])]
     figures += [times_text(ratio) for ratio in compared.ratios.values()] if compared else []
     figures += [rate_text(point.samples_per_s) for point in results.points if point.samples_per_s]
@@ -87,7 +99,7 @@ def verdict_figure(results: StudyResults, text: str, added: Sequence[str] = ()) 
 
 
 def remarks(results: StudyResults, opening: Sequence[str | None] = ()) -> tuple[str, ...]:
-    """What stands beside the verdict: the lost part, accuracy, who reaches the target first, and what was left out."""
+    """Sentences after the verdict: largest loss, accuracy, first point at the target, excluded points."""
     accuracy = [] if not opening and _accuracy_answered(results) else [_accuracy(results), _checked(results)]
     accuracy += gain_sentences(results)
     if results.study.asks == "accuracy":  # its figures are of all points, those that share cores among them
@@ -102,7 +114,7 @@ def remarks(results: StudyResults, opening: Sequence[str | None] = ()) -> tuple[
 
 
 def _accuracy_answered(results: StudyResults) -> bool:
-    """Whether the verdict has said what there is about accuracies."""
+    """Whether the verdict already contains the accuracies."""
     asked = results.study.asks == "accuracy" and not results.effects
     return asked and bool(accuracy_verdict(results))
 
@@ -112,7 +124,7 @@ def _checked(results: StudyResults) -> str:
 
 
 def _not_run(results: StudyResults) -> str:
-    """How many points were left out; each has its reason in a table of its own."""
+    """Number of points that were not run, with the first reason; a table has all."""
     if not results.not_run:
         return ""
     first = results.not_run[0]
@@ -143,8 +155,8 @@ def _answer(results: StudyResults) -> str:
 def _time_answer(results: StudyResults) -> str:
     if results.effects:
         return effects_verdict(results)
-    point = chosen(results)
-    base = by_id(results, point.baseline) if point else None
+    point = verdict_point(results)
+    base = point_by_id(results, point.baseline) if point else None
     compared = main_comparison(results)
     if compared is not None and compared_alone(results):
         sentence = comparison_sentence(results, compared).rstrip(".")
@@ -152,7 +164,7 @@ def _time_answer(results: StudyResults) -> str:
     if base is None or point is None or point.speedup is None:
         return _throughput(results)
     text = _scaled(results, point, base)
-    if is_several(results):
+    if has_several_series(results):
         text += others_at_the_same_ranks(results, point)
     if point.oversubscribed:
         text += "; but they share cores, so this says little about how the training scales"
@@ -168,18 +180,18 @@ def _scaled(results: StudyResults, point: PointResult, base: PointResult) -> str
     speedup, weak = point.speedup, is_weak(results) or is_script(results)
     ranks = counted(point.point.ranks, "rank")
     who, against, they, are, verb = ranks, str(base.point.ranks), "they", "are", "process samples" if weak else "train"
-    if is_several(results):
+    if has_several_series(results):
         who, against, they, are = f"with {ranks} {point.series}", _base_text(results, base), "it", "is"
         verb = "processes samples" if weak else "trains"
     figure = times_text(speedup)
     ideal = f"{percent_text(point.efficiency.median, 0)} of the ideal" if point.efficiency else ""
     if speedup.low <= 1 <= speedup.high and speedup.low < speedup.high:
-        text = f"{who} {verb} {figure} as fast as {against} {around(speedup)}, which is no clear difference"
+        text = f"{who} {verb} {figure} as fast as {against} {interval_phrase(speedup)}, which is no clear difference"
         return text + (f" and {ideal}" if ideal else "")
     if speedup.median < 1:
-        text = f"{who} {are} slower than {against}: {they} {verb} {figure} as fast {around(speedup)}"
+        text = f"{who} {are} slower than {against}: {they} {verb} {figure} as fast {interval_phrase(speedup)}"
         return text + (f", {ideal}" if ideal else "")
-    text = f"{who} {verb} {figure} as fast as {against} {around(speedup)}"
+    text = f"{who} {verb} {figure} as fast as {against} {interval_phrase(speedup)}"
     return text + (f": {ideal}" if ideal else "")
 
 
@@ -193,10 +205,10 @@ def _throughput(results: StudyResults) -> str:
     for point in results.points:
         if point.samples_per_s is not None:
             who = counted(point.point.ranks, "rank")
-            verb = "processes" if point.point.ranks == 1 or is_several(results) else "process"
-            who = f"{point.series} with {who}" if is_several(results) else who
+            verb = "processes" if point.point.ranks == 1 or has_several_series(results) else "process"
+            who = f"{point.series} with {who}" if has_several_series(results) else who
             text = f"{who} {verb} {rate_text(point.samples_per_s)}"
-            text += " " + around(point.samples_per_s, digits=4)
+            text += " " + interval_phrase(point.samples_per_s, digits=4)
             return text + (f": {duration_text(point.epoch_s.median)} an epoch" if point.epoch_s else "")
     return "no finished run has a time that counts"
 
@@ -207,7 +219,7 @@ def _comparison(results: StudyResults) -> str:
 
 
 def _lost_part(results: StudyResults) -> str:
-    point = chosen(results)
+    point = verdict_point(results)
     if point is None or point.efficiency is None or not point.fair or compared_alone(results):
         return ""
     lost = 1 - point.efficiency.median
@@ -218,17 +230,17 @@ def _lost_part(results: StudyResults) -> str:
     words, share = max(shares.items(), key=lambda item: item[1])
     if share < _SMALLEST_LOSS:
         return ""
-    what = f"{point.series} lost" if is_several(results) else "was lost"
+    what = f"{point.series} lost" if has_several_series(results) else "was lost"
     return f"The largest part of what {what} is {words}: {percent_text(share, 0)} of the training time."
 
 
 def _accuracy(results: StudyResults) -> str:
-    base, point = baseline(results), chosen(results)
+    base, point = baseline(results), verdict_point(results)
     if base is None or point is None or base.test_accuracy is None or point.test_accuracy is None:
         return ""
     if finite(base.test_accuracy.mean) is None or finite(point.test_accuracy.mean) is None:
         return ""
-    if is_several(results):
+    if has_several_series(results):
         return accuracy_sentence(results, base)
     first, last = spread_text(base.test_accuracy), spread_text(point.test_accuracy)
     return f"Test accuracy is {first} with {counted(base.point.ranks, 'rank')} and {last} with {point.point.ranks}."
@@ -236,7 +248,7 @@ def _accuracy(results: StudyResults) -> str:
 
 def _left_out(results: StudyResults) -> list[str]:
     """What the verdict is not about, because its figures are about the machine and not about the training."""
-    point = chosen(results)
+    point = verdict_point(results)
     if point is None or not point.fair:
         return []
     others = [p for p in results.points if p.runs and p is not point]
@@ -252,9 +264,9 @@ def _left_out(results: StudyResults) -> list[str]:
 
 def _who(results: StudyResults, points: list[PointResult]) -> str:
     """`4, 8 ranks`; where others with as many ranks are not meant, each by its name."""
-    if not is_several(results):
+    if not has_several_series(results):
         return f"{', '.join(str(p.point.ranks) for p in points)} ranks"
-    return about([p.label for p in points])
+    return labels_text([p.label for p in points])
 
 
 def shown_findings(results: StudyResults) -> tuple[ShownFinding, ...]:
@@ -282,5 +294,5 @@ def _shown(finding: Finding, labels: Mapping[str, str]) -> ShownFinding:
         summary=words.summary,
         cause=words.cause,
         remedy=words.remedy,
-        about=about([labels.get(point_id, point_id) for point_id in finding.points]),
+        about=labels_text([labels.get(point_id, point_id) for point_id in finding.points]),
     )

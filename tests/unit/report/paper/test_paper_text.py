@@ -22,7 +22,7 @@ from paceline.reporting.paper import tex
 from paceline.reporting.paper.content import Paper, paper
 from paceline.reporting.paper.csv_tables import table_csv
 from paceline.reporting.paper.markdown import markdown, table_text
-from paceline.reporting.paper.tex_text import escaped
+from paceline.reporting.paper.tex import escaped
 from paceline.reporting.tables.point_tables import FAIRNESS_MARKS, Table
 
 MARKUP = (
@@ -88,7 +88,7 @@ def test_many_points_that_were_not_run_do_not_fill_the_caption() -> None:
 def test_a_published_study_stands_beside_ours() -> None:
     results = published_samples.usual("mnist-mpi")
     found = paper(results, published_samples.model_of(results), step_times(results.points))
-    assert {"Beside the published study", "Open questions"} <= {heading for heading, _ in found.told}
+    assert {"Beside the published study", "Open questions"} <= {heading for heading, _ in found.sentences}
     names = [name for name, _ in found.others]
     assert any(name.startswith("published") for name in names) and len(set(names)) == len(names)
     text = markdown(found, {})
