@@ -1,9 +1,9 @@
-"""Help pages: what cyclopts knows about a verb, laid out like the overview.
+"""Help pages: the options of a verb in the layout of the overview.
 
 Usage: paceline VERB ...
 
 Options:
-  --out DIR    what it is for, wrapped to the terminal's width
+  --out DIR    help text, wrapped to the width of the terminal
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from cyclopts.help import HelpEntry, HelpPanel
     from rich.console import Console, ConsoleOptions
 
-_LEFT = 26  # widest name that still has its text on the same line
-_WIDTH = 100  # longer lines are hard to read, however wide the terminal
+_LEFT = 26  # a wider name gets a line of its own
+_WIDTH = 100
 
 
 def columns(rows: Iterable[tuple[str, str]], width: int = _WIDTH) -> str:
-    """Names on the left and their texts on the right, wrapped to `width`."""
+    """Two columns as text: names, and descriptions wrapped to `width`."""
     rows = list(rows)
     left = min(_LEFT, max((len(name) for name, _ in rows), default=0))
     lines = []
@@ -36,7 +36,7 @@ def columns(rows: Iterable[tuple[str, str]], width: int = _WIDTH) -> str:
 
 
 class Plain:
-    """Formats cyclopts' help without boxes, so that it can be read, copied and searched."""
+    """Formats the help of cyclopts as plain text without boxes."""
 
     def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
         rows = [(_name(entry), _text(entry)) for entry in panel.entries]
@@ -47,7 +47,7 @@ class Plain:
         _put(console, f"Usage: {str(usage).strip()}\n")
 
     def render_description(self, console: Console, options: ConsoleOptions, description: Any) -> None:
-        """Paragraphs are wrapped; indented lines are commands and stay as they are."""
+        """Print the description: paragraphs are wrapped, indented lines (commands) are not."""
         paragraphs = str(description.primary_renderable).strip().split("\n\n")
         width = min(console.width, _WIDTH)
         _put(console, "\n\n".join(p if p.startswith(" ") else textwrap.fill(p, width) for p in paragraphs) + "\n")

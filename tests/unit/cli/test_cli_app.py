@@ -103,7 +103,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["--jsno"], "There is no option called '--jsno'."),
         (["help", "nothing"], "There is no verb called 'nothing'."),
         (["studies", "--jsno"], "Unknown option: --jsno. Did you mean --json?"),
-        (["studies", "one", "two"], "There is nothing that 'one two' could stand for here."),
+        (["studies", "one", "two"], "Unexpected argument: one two"),
         (["data", "ftch"], "Unknown command"),
         (["report"], "requires an argument"),
         (["study", "--ranks"], "requires an argument"),
