@@ -63,13 +63,13 @@ class Check:
 
 def checks(folder: Path) -> Generator[Check, None, None]:
     """All checks of this machine; `folder` is the folder for runs."""
-    asked = start_torch()
+    torch_process = start_torch()
     try:
         yield from (_cores(), _load(), _memory())
         yield from (_loopback(), _shared_memory(), *_folders(folder), _data_sets(), _launchers())
-        yield from _torch(*torch_facts(asked))
+        yield from _torch(*torch_facts(torch_process))
     finally:
-        asked.kill()
+        torch_process.kill()
 
 
 def _cores() -> Check:
@@ -236,7 +236,7 @@ def torch_facts(
 def _torch(facts: dict[str, Any] | None, reason: str) -> Iterator[Check]:
     """The checks of torch: version, BLAS, backends and GPUs."""
     if facts is None:
-        remedy = "Install it into this environment and try it alone: python -c 'import torch'"
+        remedy = "Install it in this environment, then test it: python -c 'import torch'"
         yield Check(name="PyTorch", found=reason, status="error", remedy=remedy)
         return
     yield Check(name="PyTorch", found=facts["version"], facts={"version": facts["version"]})

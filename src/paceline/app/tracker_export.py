@@ -93,7 +93,7 @@ def _chosen(folder: Path, point: str | None, number: int | None) -> list[tuple[T
 
 
 def _single(folder: RunFolder) -> tuple[TrackedRun, RunFolder]:
-    """One run by its folder alone."""
+    """One run, from its run folder."""
     from paceline.records.run import Manifest, RunResult
     from paceline.records.study import point_label
     from paceline.reporting.export.tracked import tracked_run

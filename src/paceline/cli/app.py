@@ -86,7 +86,7 @@ VERBS = {
 _COMPLETE = "__complete"
 """The hidden verb that the scripts of `paceline completion` call to get names."""
 
-_INTRODUCTION = "Paceline: how training on more than one process scales, where the time goes, and what it costs."
+_INTRODUCTION = "Paceline measures how distributed training scales, where the time goes, and what it costs."
 
 _EXAMPLES = """\
     paceline study digits                     a first study: takes seconds, needs no download

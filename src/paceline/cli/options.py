@@ -51,7 +51,7 @@ Site = Annotated[
     Parameter(
         metavar="NAME",
         completer=completers.sites,
-        help="Site profile of a cluster: launcher, partition, ... where the study does not set them.",
+        help="Site profile of a cluster, with defaults for launcher, partition, ...",
     ),
 ]
 Force = Annotated[

@@ -56,7 +56,7 @@ class LocalLauncher(Launcher):
         return placement_here(point, range(point.processes))
 
     def check(self, point: Point) -> None:
-        """Raise RequestError where the memory does not suffice to start the ranks of a point."""
+        """Raise RequestError if the memory does not suffice to start the ranks of a point."""
         check_memory(point.processes, machine.this_machine().memory_bytes)
 
     def run(self, folder: RunFolder, manifest: Manifest, *, heartbeat_s: float, progress: Listener = ignore) -> Outcome:
@@ -132,7 +132,7 @@ class LocalRank:
             signal_group(self._process.pid, number)
 
     def _has_ended(self) -> bool:
-        """Whether it has ended; it is not reaped where the system allows, so that its pid is not used again."""
+        """Whether it has ended; it is not reaped if the system allows, so that its pid is not used again."""
         if not host.has_call("waitid"):
             return self._process.poll() is not None
         try:

@@ -65,7 +65,7 @@ class LiveRank(Protocol):
         ...
 
     def send(self, number: int) -> None:
-        """Send a signal to it and to all processes that it started; nothing happens where it has ended."""
+        """Send a signal to it and to all processes that it started; nothing happens if it has ended."""
         ...
 
 
@@ -81,7 +81,7 @@ class Watch:
     """Sleeps, may wake early when a rank ends; raises KeyboardInterrupt after Ctrl-C."""
     clock: Callable[[], float] = time.monotonic
     _point: Point | None = None
-    """From the manifest, for the ranks' roles; all train where it cannot be read."""
+    """From the manifest, for the ranks' roles; all train if it cannot be read."""
     _pulses: dict[int, Pulse | None] = field(default_factory=dict)
     _reports: dict[int, RankReport] = field(default_factory=dict)
     """Read once: each is written once, atomically."""
@@ -122,7 +122,7 @@ class Watch:
         ]
 
     def _report(self, rank: int) -> RankReport | None:
-        """The final report of a rank; None where there is none that can be read."""
+        """The final report of a rank; None if there is none that can be read."""
         if rank not in self._reports and (report := optional_record(self.folder.rank_report(rank), RankReport)):
             self._reports[rank] = report
         return self._reports.get(rank)

@@ -134,11 +134,11 @@ def test_errors_of_ours_are_sentences_with_their_exit_code(verb, capsys: pytest.
 @pytest.mark.parametrize(
     ("name", "code", "step"),
     [
-        ("fail", 1, "See what this machine has: paceline doctor. The same command goes on: what is finished is kept."),
+        ("fail", 1, "Check this machine: paceline doctor. The same command continues; finished runs are not repeated."),
         (
             "lose",
             1,
-            "Remove the folder of its run and run the study again: that run is made anew, the others are kept.",
+            "Delete the folder of this run and run the study again: only this run is repeated.",
         ),
         ("forbid", 2, "See: paceline forbid --help"),
         ("refuse", 2, "Fetch it again."),

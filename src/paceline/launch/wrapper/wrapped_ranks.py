@@ -211,7 +211,7 @@ def _end(folder: RunFolder, ranks: Sequence[WrappedRank], running: Sequence[Runn
 
 
 def _never_started(running: Sequence[RunningProgram], folder: RunFolder) -> RunError | None:
-    """The error of a program that ended before any rank had started; None where a rank had."""
+    """The error of a program that ended before any rank had started; None if a rank had."""
     failed = next((program for program in running if program.poll()), None)
     if failed is None or any(folder.rank_start(r).exists() for p in running for r in p.program.ranks):
         return None
