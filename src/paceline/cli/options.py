@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -75,6 +76,23 @@ Out = Annotated[
     Path | None,
     Parameter(name="--out", metavar="DIR", help="Folder for the runs and the report; default: a folder below runs/."),
 ]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The options of a verb that executes one point of a study."""
+
+    strategy: Strategy = None
+    launcher: Launcher = None
+    site: Site = None
+    set: Overrides = None
+    out: Out = None
+    force: Force = False
+    fresh: Fresh = False
+
+
+DEFAULT_OPTIONS = RunOptions()
 
 
 def strict_int(_: Any, tokens: Sequence[Token]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ from cyclopts import Parameter
 
 from paceline.cli.console import Console
 from paceline.cli.curve_watch import written_at_ns
-from paceline.cli.options import Count, Force, Fresh, Json, Launcher, Out, Overrides, Site, Source, Strategy
+from paceline.cli.options import DEFAULT_OPTIONS, Count, Json, RunOptions, Source
 from paceline.cli.progress import StudyProgress
 from paceline.records.run import Epoch
 from paceline.storage.curve_file import read_epochs
@@ -23,13 +24,7 @@ def train(
     /,
     *,
     ranks: Annotated[Count | None, Parameter(help="Number of ranks; default: the first of the study.")] = None,
-    strategy: Strategy = None,
-    launcher: Launcher = None,
-    site: Site = None,
-    overrides: Overrides = None,
-    out: Out = None,
-    force: Force = False,
-    fresh: Fresh = False,
+    options: RunOptions = DEFAULT_OPTIONS,
     as_json: Json = False,
 ) -> int:
     """Train once: one run of one point of a study, with a line for every epoch.
@@ -50,13 +45,7 @@ def train(
             done = app.train(
                 study,
                 ranks=ranks,
-                strategy=strategy,
-                launcher=launcher,
-                site=site,
-                set=overrides,
-                out=out,
-                fresh=fresh,
-                force=force,
+                **asdict(options),
                 events=progress,
             )
         except KeyboardInterrupt:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from paceline.cli.console import Console
-from paceline.cli.options import Count, Force, Fresh, Json, Launcher, Out, Overrides, Site, Source, Strategy
+from paceline.cli.options import DEFAULT_OPTIONS, Count, Json, RunOptions, Source
 from paceline.cli.progress import StudyProgress
 from paceline.studies.execute.events import Event, RunFinished, RunStarted
 from paceline.units import counted, duration_text
@@ -44,13 +45,7 @@ def lr(
     last: Annotated[float, Parameter(name="--to", metavar="RATE", help="Learning rate of the last step.")] = 1.0,
     steps: Annotated[Count, Parameter(help="Optimizer steps of one test.")] = 100,
     repeats: Annotated[Count, Parameter(help="Number of tests, each with its own seed; the median is used.")] = 1,
-    strategy: Strategy = None,
-    launcher: Launcher = None,
-    site: Site = None,
-    overrides: Overrides = None,
-    out: Out = None,
-    force: Force = False,
-    fresh: Fresh = False,
+    options: RunOptions = DEFAULT_OPTIONS,
     as_json: Json = False,
 ) -> int:
     """Find a learning rate with a range test: a short training in which the rate rises at every step.
@@ -76,13 +71,7 @@ def lr(
                 last=last,
                 steps=steps,
                 repeats=repeats,
-                strategy=strategy,
-                launcher=launcher,
-                site=site,
-                set=overrides,
-                out=out,
-                fresh=fresh,
-                force=force,
+                **asdict(options),
                 events=progress,
             )
         except KeyboardInterrupt:
