@@ -21,21 +21,15 @@ if TYPE_CHECKING:
 Writer = Callable[[BinaryIO], None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Format:
-    """The file name of a format, and how to open the file."""
-
-    name: str
-    opening: str
-
-
+# format -> name of its file, and how to open it
 FORMATS = {
-    "chrome": _Format(
-        "trace.json.gz", "Open it with ui.perfetto.dev or chrome://tracing; the file stays on this machine."
+    "chrome": (
+        "trace.json.gz",
+        "Open it with ui.perfetto.dev or chrome://tracing; the file stays on this machine.",
     ),
-    "parquet": _Format("spans.parquet", "Open it with: pyarrow.parquet.read_table(FILE), pandas, polars or DuckDB."),
-    "csv": _Format("spans.csv", "Open it with any program that reads tables."),
-    "chakra": _Format("chakra", "Use its files with a simulator that reads Chakra traces, such as ASTRA-sim."),
+    "parquet": ("spans.parquet", "Open it with: pyarrow.parquet.read_table(FILE), pandas, polars or DuckDB."),
+    "csv": ("spans.csv", "Open it with any program that reads tables."),
+    "chakra": ("chakra", "Use its files with a simulator that reads Chakra traces, such as ASTRA-sim."),
 }
 
 
@@ -63,7 +57,7 @@ class TraceExport(ShownText):
         """The written file, and how to open it, as text."""
         size = sum(path.stat().st_size for path in self.files)
         what = f"{counted(self.spans, 'span')} of {counted(self.ranks, 'rank')}, {bytes_text(size)}"
-        return f"Wrote {self.target} ({what}).\n{FORMATS[self.format].opening}"
+        return f"Wrote {self.target} ({what}).\n{FORMATS[self.format][1]}"
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `--json`."""
@@ -121,9 +115,10 @@ def export(
 
 def _target(format: str, out: Path | None) -> Path:
     """The file to write, or the folder of a Chakra trace."""
-    target = out or Path(FORMATS[format].name)
+    name, _ = FORMATS[format]
+    target = out or Path(name)
     if format != "chakra":
-        return target / FORMATS[format].name if target.is_dir() else target
+        return target / name if target.is_dir() else target
     if target.exists() and not target.is_dir():
         raise FolderError(
             f"{target} is a file.",

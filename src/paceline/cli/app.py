@@ -11,16 +11,19 @@ Importing cyclopts and rich takes 0.15 s, so the overview is built from the tabl
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from paceline import __version__
 from paceline.cli.console import Console
-from paceline.cli.help import columns
 from paceline.errors import PacelineError, RequestError
 
 if TYPE_CHECKING:
     from cyclopts import App, CycloptsError
+    from cyclopts.help import HelpEntry, HelpPanel
+    from rich.console import Console as RichConsole
+    from rich.console import ConsoleOptions
 
 # verb -> ("module:attribute", usage after the verb, summary)
 VERBS = {
@@ -83,6 +86,8 @@ VERBS = {
         "Print a shell script that completes verbs, options, studies and folders.",
     ),
 }
+_LEFT = 26  # a wider name gets a line of its own
+_WIDTH = 100
 _COMPLETE = "__complete"
 """The hidden verb that the scripts of `paceline completion` call to get names."""
 
@@ -141,8 +146,6 @@ def _run(arguments: list[str], console: Console) -> int:
 def application(console: Console) -> App:
     """The cyclopts application; the module of a verb is imported when the verb is used."""
     from cyclopts import App
-
-    from paceline.cli.help import Plain
 
     app = App(
         name="paceline",
@@ -209,3 +212,54 @@ def _system_error(error: OSError, console: Console) -> int:
     refusal = storage_error(Path(str(error.filename or "the output")), error)
     console.error(refusal)
     return refusal.exit_code
+
+
+def columns(rows: Iterable[tuple[str, str]], width: int = _WIDTH) -> str:
+    """Two columns as text: names, and descriptions wrapped to `width`."""
+    rows = list(rows)
+    left = min(_LEFT, max((len(name) for name, _ in rows), default=0))
+    lines = []
+    for name, text in rows:
+        wrapped = textwrap.wrap(text, max(20, min(width, _WIDTH) - left - 4), break_on_hyphens=False) or [""]
+        if len(name) > left:
+            lines.append(f"  {name}")
+            name = ""
+        lines.append(f"  {name:<{left}}  {wrapped[0]}".rstrip())
+        lines.extend(" " * (left + 4) + line for line in wrapped[1:])
+    return "\n".join(lines)
+
+
+class Plain:
+    """Formats the help of cyclopts as plain text without boxes."""
+
+    def __call__(self, console: RichConsole, options: ConsoleOptions, panel: HelpPanel) -> None:
+        rows = [(_name(entry), _text(entry)) for entry in panel.entries]
+        if rows:
+            _put(console, f"{panel.title}:\n{columns(rows, console.width)}\n")
+
+    def render_usage(self, console: RichConsole, options: ConsoleOptions, usage: Any) -> None:
+        _put(console, f"Usage: {str(usage).strip()}\n")
+
+    def render_description(self, console: RichConsole, options: ConsoleOptions, description: Any) -> None:
+        """Print the description: paragraphs are wrapped, indented lines (commands) are not."""
+        paragraphs = str(description.primary_renderable).strip().split("\n\n")
+        width = min(console.width, _WIDTH)
+        _put(console, "\n\n".join(p if p.startswith(" ") else textwrap.fill(p, width) for p in paragraphs) + "\n")
+
+
+def _put(console: RichConsole, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _name(entry: HelpEntry) -> str:
+    if entry.positional_label:
+        return entry.positional_label
+    names = ", ".join((*entry.positive_shorts, *entry.positive_names))
+    return f"{names} {entry.metavar}" if entry.metavar else names
+
+
+def _text(entry: HelpEntry) -> str:
+    text = str(getattr(entry.description, "primary_renderable", entry.description) or "")
+    if entry.default is not None:
+        text += f" [default: {entry.default}]"
+    return text
