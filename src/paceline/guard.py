@@ -60,7 +60,7 @@ def pin(cores: tuple[int, ...] | None) -> None:
 
 
 def keep_freed_memory() -> None:
-    """Make this process reuse freed memory, where its C library is glibc.
+    """Make this process reuse freed memory, if its C library is glibc.
 
     By default glibc returns the large tensors of a step to the kernel, which clears their pages again in the next one:
     6,000 to 9,000 page faults and a sixth of the time of a step of `cnn-690k`. The peak memory does not change.

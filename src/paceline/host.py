@@ -111,7 +111,7 @@ def processors(tree: Path = _CPU_TREE, among: Iterable[int] | None = None) -> li
 
 
 def _processor(tree: Path, number: int) -> Processor:
-    """One logical core; with its own number as core, and package 0, where the topology is unknown."""
+    """One logical core; with its own number as core, and package 0, if the topology is unknown."""
     topology = tree / f"cpu{number}" / "topology"
     siblings = text(topology / "core_cpus_list") or text(topology / "thread_siblings_list")
     package = text(topology / "physical_package_id")

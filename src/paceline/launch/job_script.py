@@ -46,7 +46,7 @@ class JobPlan:
     wrapper: tuple[str, ...]
     """The command of one rank wrapper."""
     mpiexec: str
-    """The mpiexec that starts the ranks, where srun does not."""
+    """The mpiexec that starts the ranks if srun does not."""
 
 
 def slurm_script(point: Point, plan: JobPlan) -> str:

@@ -100,7 +100,7 @@ class Launcher(ABC):
         return None
 
     def cancel(self, folder: RunFolder) -> None:
-        """End the ranks of this run that still run by themselves, where there are any."""
+        """End the ranks of this run that still run by themselves, if any."""
         return None
 
     @abstractmethod

@@ -45,7 +45,7 @@ _LOG_LINES, _LOG_WIDTH, _LOG_BYTES = 12, 200, 16_384
 
 
 class LiveRank(Protocol):
-    """What supervision needs of a rank, whichever program started it."""
+    """The interface of a rank for supervision, independent of the program that started it."""
 
     @property
     def number(self) -> int: ...
@@ -214,7 +214,7 @@ def end_ranks(
 def interruptible() -> Iterator[Callable[[], None]]:
     """Defer Ctrl-C and SIGTERM: the function that it yields raises KeyboardInterrupt after one of them.
 
-    So an interruption can come neither between starting a rank and recording it, nor while the others are ended.
+    Thus no interruption occurs between starting a rank and recording it, or while ranks are ended.
     A late one is raised at the end of the block. Ignored signals stay ignored. Outside the main thread Python allows no
     signal handlers, and nothing is changed.
     """

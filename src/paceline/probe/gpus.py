@@ -1,6 +1,6 @@
 """Counters of GPUs: memory of torch's allocator, energy and utilisation from NVML.
 
-torch is used only where the rank itself has imported it and uses a GPU; NVML only where `pynvml` is installed.
+torch is used only if the rank has imported it and uses a GPU; NVML only if `pynvml` is installed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Nvml:
                 self._handles = []
 
     def sample(self) -> dict[str, int]:
-        """Microjoules since the first sample and mean utilisation in percent, where every GPU has them."""
+        """Microjoules since the first sample and mean utilisation in percent; without values that some GPU does not have."""
         if not self._handles:
             return {}
         found = {}

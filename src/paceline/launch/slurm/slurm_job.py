@@ -166,7 +166,7 @@ def submitted_job(
 
 
 def job_to_resume(folder: RunFolder, manifest: Manifest, asking: Ask = ask) -> SlurmJob | None:
-    """The job of this attempt, where it still runs or has complete results; None if there is none."""
+    """The job of this attempt, if it still runs or has complete results; otherwise None."""
     record = optional_record(folder.job, Job)
     if record is None or record.scheduler != SCHEDULER or record.over:
         return None

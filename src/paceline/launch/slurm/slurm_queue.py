@@ -230,7 +230,7 @@ def ask(command: Sequence[str], defaults: Collection[str] = ()) -> subprocess.Co
             errors="replace",
             timeout=ANSWER_S,
             check=False,
-            start_new_session=True,  # a terminal's Ctrl-C reaches the launcher alone
+            start_new_session=True,  # Ctrl-C of a terminal reaches only the launcher
         )
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(command, 1, "", f"{command[0]} did not answer within {ANSWER_S:.0f} s")
