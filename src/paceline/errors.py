@@ -1,28 +1,28 @@
-"""Every error a user can cause, and the exit code that it ends a command with.
+"""The errors that are shown to the user, with their exit codes.
 
     PacelineError
     ├── RequestError      exit 2: the request was wrong, nothing was started
-    │   ├── StudyFileError    unknown keys, impossible values: all of them at once
+    │   ├── StudyFileError    unknown keys and impossible values, all in one message
     │   ├── DataError         a data set that is missing, damaged or does not fit
     │   ├── ModelError        a model that does not import, build or fit the data
     │   └── FolderError       a folder that is not a study, is locked or cannot be written
-    └── RunError          exit 1: it was started and it failed
+    └── RunError          exit 1: a run was started and failed
         ├── RankError         a rank died, hung or raised
         └── StorageError      a file could not be written or read back
 
-A message has three parts: what is wrong, with the actual value; what would be right; the next
-command or path to look at. Where an error has no next step of its own, its class has one.
+A message has three parts: what is wrong, with the actual value; what would be right; the next command or path. Each
+class has a default for the third part.
 """
 
 from __future__ import annotations
 
 
 class PacelineError(Exception):
-    """Base of every error that is shown as a sentence instead of a traceback."""
+    """Base of all errors that are shown as a message instead of a traceback."""
 
     exit_code = 1
     otherwise = "See: {command} --help"
-    """The next step where none is given; {command} is the program with its verb."""
+    """The default of `next`; {command} is the program with its verb."""
 
     def __init__(self, what: str, *, right: str = "", next: str = "") -> None:
         super().__init__(what)
@@ -35,17 +35,17 @@ class PacelineError(Exception):
 
 
 class RequestError(PacelineError):
-    """The request was wrong: nothing was started, nothing was changed."""
+    """The request was wrong: nothing was started or changed."""
 
     exit_code = 2
 
 
 class StudyFileError(RequestError):
-    """A study file or an override that cannot be understood or carried out."""
+    """A study file or an override that is invalid or cannot be executed."""
 
 
 class DataError(RequestError):
-    """A data set that cannot be had, is damaged, or does not fit the request."""
+    """A data set that is unavailable, is damaged, or does not fit the request."""
 
 
 class ModelError(RequestError):
@@ -59,7 +59,7 @@ class FolderError(RequestError):
 class RunError(PacelineError):
     """A run was started and failed."""
 
-    otherwise = "See what this machine has: paceline doctor. The same command goes on: what is finished is kept."
+    otherwise = "Check this machine: paceline doctor. The same command continues; finished runs are not repeated."
 
 
 class RankError(RunError):
@@ -67,6 +67,6 @@ class RankError(RunError):
 
 
 class StorageError(RunError):
-    """A file could not be written or read back: disk full, damaged, vanished."""
+    """A file could not be written or read: disk full, damaged or missing."""
 
-    otherwise = "Remove the folder of its run and run the study again: that run is made anew, the others are kept."
+    otherwise = "Delete the folder of this run and run the study again: only this run is repeated."

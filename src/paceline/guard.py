@@ -1,4 +1,4 @@
-"""What a rank does first, before torch loads: end with its launcher, pin itself, configure its allocator.
+"""The setup of a rank before torch loads: end with its launcher, pin to cores, configure the allocator.
 
     launcher forks ──▶ interpreter starts ──▶ prctl ──▶ compare parents ──▶ the rank's work
          └─ killed here: the comparison ends the rank ──┘        └─ killed here: the kernel does
@@ -30,7 +30,7 @@ _POLL_S = 0.2
 def end_with_launcher(identity: Identity) -> None:
     """Make this process end with its launcher, however that ends.
 
-    Does nothing where the launcher named no parent: it ends its ranks by other means.
+    Does nothing if the launcher named no parent: it ends its ranks by other means.
     The kernel watches the *thread* of the launcher that started the rank: it has to live until the rank ends.
     """
     if identity.parent_pid is not None:
@@ -60,7 +60,7 @@ def pin(cores: tuple[int, ...] | None) -> None:
 
 
 def keep_freed_memory() -> None:
-    """Make this process reuse freed memory, where its C library is glibc.
+    """Make this process reuse freed memory, if its C library is glibc.
 
     By default glibc returns the large tensors of a step to the kernel, which clears their pages again in the next one:
     6,000 to 9,000 page faults and a sixth of the time of a step of `cnn-690k`. The peak memory does not change.

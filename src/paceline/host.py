@@ -42,17 +42,17 @@ class Limits:
 
 
 def boot_id() -> str:
-    """The random id of the running kernel, made at boot; empty where the system has none."""
+    """The random id of the running kernel, made at boot; empty if the system has none."""
     return text(Path("/proc/sys/kernel/random/boot_id"))
 
 
 def machine_id() -> str:
-    """The id of the installation; empty where the system has none."""
+    """The id of the installation; empty if the system has none."""
     return text(Path("/etc/machine-id"))
 
 
 def time_namespace() -> str:
-    """The namespace whose clock this process reads; empty where the system has none."""
+    """The namespace whose clock this process reads; empty if the system has none."""
     try:
         return os.readlink("/proc/self/ns/time")
     except OSError:
@@ -76,7 +76,7 @@ def affinity() -> tuple[int, ...]:
 
 
 def pinned() -> tuple[int, ...]:
-    """The logical cores that this process may run on; empty where the operating system cannot pin."""
+    """The logical cores that this process may run on; empty if the operating system cannot pin."""
     return affinity() if can_pin() else ()
 
 
@@ -91,7 +91,7 @@ def has_call(name: str) -> bool:
 
 
 def numa_nodes(cores: Iterable[int], tree: Path = _NODE_TREE) -> tuple[int, ...]:
-    """The NUMA nodes of these logical cores; empty where the system does not list them."""
+    """The NUMA nodes of these logical cores; empty if the system does not list them."""
     wanted, found = set(cores), []
     for place in tree.glob("node[0-9]*"):
         if wanted & set(_numbers(text(place / "cpulist"))):
@@ -111,7 +111,7 @@ def processors(tree: Path = _CPU_TREE, among: Iterable[int] | None = None) -> li
 
 
 def _processor(tree: Path, number: int) -> Processor:
-    """One logical core; with its own number as core, and package 0, where the topology is unknown."""
+    """One logical core; with its own number as core, and package 0, if the topology is unknown."""
     topology = tree / f"cpu{number}" / "topology"
     siblings = text(topology / "core_cpus_list") or text(topology / "thread_siblings_list")
     package = text(topology / "physical_package_id")
@@ -160,7 +160,7 @@ def _numbers(ranges: str) -> Iterator[int]:
 
 
 def text(path: Path) -> str:
-    """A file's contents without the white space around them; empty where it cannot be read."""
+    """A file's contents without the white space around them; empty if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:

@@ -60,7 +60,7 @@ class Identity:
     store_host: str
     """Address of the rendezvous; loopback unless hosts are named."""
     store_port: int
-    """0 where the launcher has not set it: rank 0 then writes it to the run folder."""
+    """0 if the launcher has not set it: rank 0 then writes it to the run folder."""
     store_fd: int | None
     """A listening socket that rank 0 inherits, so that no other process can take the port."""
     parent_pid: int | None
@@ -68,7 +68,7 @@ class Identity:
 
 
 def this_rank() -> Identity:
-    """The identity of this process; rank 0 of 1 where no launcher's variables are set."""
+    """The identity of this process; rank 0 of 1 if no launcher's variables are set."""
     launcher, names = _launcher()
     rank, size, local_rank, local_size = (0, 1, 0, 1)
     if names:
@@ -195,7 +195,7 @@ def launcher_variables() -> dict[str, str]:
 
 
 def node_name() -> str:
-    """The launcher's name of this host; empty where it has none."""
+    """The launcher's name of this host; empty if it has none."""
     return next((os.environ[name] for name in _NODE_VARIABLES if os.environ.get(name)), "")
 
 

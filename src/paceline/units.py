@@ -1,4 +1,4 @@
-"""Every unit conversion, and every number made readable.
+"""Unit conversions, and numbers as text.
 
 seconds(12_340_000_000)      12.34         nanoseconds to seconds
 duration_text(0.01234)       '12.3 ms'
@@ -28,7 +28,7 @@ def nanoseconds(s: float) -> int:
 
 
 def number_text(value: float | None, digits: int = 3) -> str:
-    """A number with `digits` significant digits and no exponent; '–' where there is none."""
+    """A number with `digits` significant digits and no exponent; '–' if there is none."""
     if value is None or math.isnan(value):
         return "–"
     if value == 0 or math.isinf(value):
@@ -49,7 +49,7 @@ def interval_text(value: float | None, low: float | None, high: float | None, di
 
 
 def duration_text(value_s: float | None) -> str:
-    """Seconds in the unit people would use."""
+    """A duration in a suitable unit, from ns to h."""
     if value_s is None:
         return "–"
     if value_s < 0:
@@ -63,7 +63,7 @@ def duration_text(value_s: float | None) -> str:
 
 
 def bytes_text(value: float | None) -> str:
-    """Bytes in decimal units, as networks and disks are sold."""
+    """Bytes in decimal units, from B to TB."""
     if value is None:
         return "–"
     for limit, factor, unit in ((1e3, 1, "B"), (1e6, 1e3, "kB"), (1e9, 1e6, "MB"), (1e12, 1e9, "GB")):
@@ -73,17 +73,17 @@ def bytes_text(value: float | None) -> str:
 
 
 def count_text(value: int | None) -> str:
-    """A whole number with thousands separated."""
+    """A whole number with thousands separators."""
     return "–" if value is None else f"{value:,}"
 
 
 def counted(count: int, word: str) -> str:
-    """A whole number and what it counts, which takes an s unless it is one."""
+    """A number and a noun, in the plural unless the number is 1."""
     return f"{count_text(count)} {word}{'' if count == 1 else 's'}"
 
 
 def finite(value: float | None) -> float | None:
-    """The value, or None where it is infinite or not a number: a diverged loss has no digits to show."""
+    """The value; None if it is infinite or NaN, such as a diverged loss."""
     return value if value is not None and math.isfinite(value) else None
 
 

@@ -176,7 +176,7 @@ def test_a_study_of_one_and_two_hosts_gives_way_twice_and_ends_with_the_same_bit
     execution = execute(load_study(tmp_path / "two.toml"), tmp_path / "out", events=listen, preflight=False)
     assert (problems, execution.failures) == ([], {})
     assert any("was pre-empted by another job, after it had written a checkpoint" in note for note in notes), notes
-    assert any("was told to exit, and wrote a checkpoint of step" in note for note in notes), notes
+    assert any("was asked to exit, and wrote a checkpoint at step" in note for note in notes), notes
     results = [read_record(path, RunResult) for path in sorted(tmp_path.glob("out/points/*/runs/1/result.json"))]
     assert len(results) == 2
     for result in results:

@@ -123,9 +123,9 @@ def test_more_ranks_than_cores_are_flagged_and_run(make, tmp_path):
 
 FAILURES = {
     "raise": r"failed after step 5 of 20 \(exit code 1\): ValueError: told to fail\n.*in misbehave",
-    "exit": r"ended with exit code 3 after step 5 of 20 and left no report(.|\n)*leaving with 3",
+    "exit": r"ended with exit code 3 after step 5 of 20 and wrote no report(.|\n)*leaving with 3",
     "abort": r"was killed by SIGABRT after step 5 of 20(.|\n)*Fatal Python error: Aborted(.|\n)*in misbehave",
-    "silent": r"ended without saying that it was done, after step 5 of 20",
+    "silent": r"ended without a report, after step 5 of 20",
 }
 
 
@@ -154,7 +154,7 @@ def test_what_an_earlier_attempt_said_is_not_taken_for_this_one(make, tmp_path):
     (folder.checkpoints / "step-000010").mkdir(parents=True)
     folder.rank_spans(1).write_bytes(b"old")
     folder.rank_report(7).write_bytes(b"old")
-    with pytest.raises(RankError, match=r"Rank 1 of 2 .* ended without saying that it was done"):
+    with pytest.raises(RankError, match=r"Rank 1 of 2 .* ended without a report"):
         launch(tmp_path, manifest(point(2), attempt=2), make("--who", 1, "--what", "silent"))
     assert not folder.rank_report(1).exists()
     assert not folder.rank_report(7).exists()

@@ -66,7 +66,7 @@ def test_a_study_with_real_ranks_stopped_by_ctrl_c_and_continued(tmp_path: Path,
         running.kill()
         running.communicate()
     assert (running.returncode, out) == (130, "")
-    assert err.count("\n") == 1 and err.startswith("Interrupted: 1 of 2 runs are kept. Go on with: ")
+    assert err.count("\n") == 1 and err.startswith("Interrupted: 1 of 2 runs are finished. Continue with: ")
     assert ranks_of(running.pid) == []
 
     kept = {path: path.read_bytes() for path in tmp_path.glob("runs/digits/points/*/runs/*/result.json")}
@@ -74,7 +74,7 @@ def test_a_study_with_real_ranks_stopped_by_ctrl_c_and_continued(tmp_path: Path,
     continued = start([*again, "--json"], tmp_path, environment)
     out, err = continued.communicate(timeout=120)
     assert continued.returncode == 0, err
-    assert "1 of 2 runs are finished from before" in err and "[ OK ] (2/2) 2 ranks, run 1" in err
+    assert "1 of 2 runs are finished already" in err and "[ OK ] (2/2) 2 ranks, run 1" in err
     results = json.loads(out)
     assert [point["runs"] for point in results["points"]] == [1, 1]
     assert len(kept) == 1 and all(path.read_bytes() == data for path, data in kept.items())
@@ -96,7 +96,7 @@ def test_train_with_real_ranks_goes_on_from_its_checkpoint(tmp_path: Path, envir
     finally:
         running.kill()
         running.communicate()
-    assert running.returncode == 130 and "Go on with: paceline train" in err
+    assert running.returncode == 130 and "Continue with: paceline train" in err
     again = [*shlex.split(err.strip().splitlines()[-1].partition("paceline ")[2]), "--json"]
     continued = start(again, tmp_path, environment)
     out, err = continued.communicate(timeout=120)

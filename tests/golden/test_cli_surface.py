@@ -122,11 +122,11 @@ def app():
 
 
 def options(verb: str) -> list[str]:
-    """What a verb takes, in the order of its help."""
+    """Arguments and options of a verb, in the order of its help; "*" is a group of options."""
     found = app()
     for word in verb.split():
         found = found[word]
-    return [name for argument in found.assemble_argument_collection() for name in argument.names]
+    return [name for argument in found.assemble_argument_collection() for name in argument.names if name != "*"]
 
 
 def help_text(verb: str) -> str:

@@ -146,6 +146,6 @@ def test_ctrl_c_ends_every_rank(tmp_path: Path) -> None:
         running.kill()
         running.communicate()
     assert running.returncode == 130, err
-    assert "Interrupted: the run is lost" in err and "Traceback" not in err
+    assert "Interrupted: the run was not finished" in err and "Traceback" not in err
     assert wait_for(lambda: not running_processes(tmp_path), 20), [p.cmdline() for p in running_processes(tmp_path)]
     assert not [rank for rank in ranks if rank.is_running() and rank.status() != psutil.STATUS_ZOMBIE]

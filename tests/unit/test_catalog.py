@@ -10,7 +10,7 @@ import pytest
 
 from installed_packages import installed, write_package
 from paceline import catalog
-from paceline.app.launcher_checks import starters
+from paceline.app.launcher_checks import launcher_states
 from paceline.cli.app import main
 from paceline.errors import RequestError
 
@@ -94,7 +94,7 @@ def test_a_broken_entry_does_not_hide_the_others(acme: Path) -> None:
 
 
 def test_the_doctor_looks_for_the_program_of_a_launcher(acme: Path) -> None:
-    (cloud,) = [found for found in starters(answer_s=0) if found.name == "cloud"]
+    (cloud,) = [found for found in launcher_states(answer_s=0) if found.name == "cloud"]
     assert (cloud.works, cloud.text) == (False, "needs no-such-program")
 
 

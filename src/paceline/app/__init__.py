@@ -1,4 +1,4 @@
-"""What Python and the command line share: one function per verb. A name is imported when it is first used."""
+"""The functions behind the verbs, shared by Python and the command line. A name is imported at its first use."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Folders -> what changed from the first to each of the others: reads the sides, puts their points together, tests.
+"""The comparison of folders with the first one: read the sides, match their points, test the changes.
 
-A  ─┬─ B   points that agree in all but what sets A and B apart ─▶ changes ─┐
-    └─ C   the same of A and C                             ─▶ changes ─┴─▶ tested as one family
+A  ─┬─ B   points that agree in all settings that A and B share ─▶ changes ─┐
+    └─ C   points that agree in all settings that A and C share ─▶ changes ─┴─▶ tested as one family
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from paceline.studies.folder.compared_side import Side, SideRun
 
 LETTERS = "ABCDEFGHIJKL"
-"""Of the sides: more would not fit beside one another in any table."""
+"""Names of the sides; more would not fit in a table."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Versus:
-    """Another side beside A."""
+    """A side that is compared with A."""
 
     letter: str
     side: Side
@@ -36,21 +36,21 @@ class _Versus:
     apart: tuple[Difference, ...] = ()
     only: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     refusal: RequestError | None = None
-    """Why nothing of it can be compared."""
+    """Why it cannot be compared with A; None if it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Matched:
-    """A pair, and the runs it is made of."""
+    """A pair of points, and the runs of both."""
 
     pair: Pair
     runs: tuple[tuple[SideRun, ...], tuple[SideRun, ...]]
 
 
 def compared(folders: Sequence[Path]) -> Comparison:
-    """All that changed from the first folder to each of the others; RequestError where nothing can be compared.
+    """The changes from the first folder to each of the others; RequestError if nothing can be compared.
 
-    Of three or more, those that cannot be compared with the first are said to be so, and the others are.
+    With three or more folders, one that cannot be compared with the first gets a note.
     """
     from paceline.analyze.compare.side_changes import changes_of_sides
     from paceline.analyze.compare.side_figures import joined_figures
@@ -73,7 +73,7 @@ def compared(folders: Sequence[Path]) -> Comparison:
 
 
 def _versus(first: Side, other: Side, letter: str, reader: _Reader) -> _Versus:
-    """Another side beside A, its points put together with A's."""
+    """A side with its points matched to those of A."""
     from paceline.studies.folder.compared_side import STUDY
 
     found = _Versus(letter=letter, side=other, matched=[])
@@ -94,7 +94,7 @@ def _changes(first: Side, other: _Versus, own: tuple[Change, ...], untimed: tupl
     from paceline.analyze.compare.caveats import standing_caveats
     from paceline.records.changes import Changes
 
-    differences = (*other.apart, *_surroundings(first, other.side))
+    differences = (*other.apart, *_environment_differences(first, other.side))
     sides = (_compared(first), _compared(other.side))
     refused = (other.refusal.what,) if other.refusal else ()
     return Changes(
@@ -110,7 +110,7 @@ def _changes(first: Side, other: _Versus, own: tuple[Change, ...], untimed: tupl
 
 
 def _figures(other: _Versus, own: Sequence[Change]) -> list[SideFigures]:
-    """What A and the other side measured at every pair that was compared."""
+    """The figures of A and of the other side for every compared pair."""
     from paceline.analyze.compare.side_figures import side_figures
 
     by_pair = {(matched.pair.a, matched.pair.b): matched for matched in other.matched}
@@ -126,13 +126,13 @@ def _figures(other: _Versus, own: Sequence[Change]) -> list[SideFigures]:
 
 
 class _Reader:
-    """Reads the spans of a run once, in however many comparisons it stands."""
+    """Reads the spans of a run once, also if it is part of several comparisons."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Path, bool], RunCosts] = {}
 
     def spent(self, runs: Sequence[SideRun], *, by_step: bool) -> tuple[RunCosts, ...]:
-        """What each of the runs spent."""
+        """The time of each run by kind of work."""
         return tuple(self._one(run, by_step=by_step) for run in runs)
 
     def _one(self, run: SideRun, *, by_step: bool) -> RunCosts:
@@ -155,7 +155,7 @@ class _Reader:
 def _points(
     a: Side, b: Side, letter: str, reader: _Reader
 ) -> tuple[list[_Matched], tuple[Difference, ...], tuple[tuple[str, ...], tuple[str, ...]]]:
-    """The points that two studies have in common, the settings that set them apart, and the points left over."""
+    """The matched points of two studies, the settings that differ, and the labels of unmatched points."""
     from paceline.analyze.compare.point_matching import matching
     from paceline.analyze.compare.side_changes import RUNS, STEPS, Pair
     from paceline.analyze.compare.spent import median_index
@@ -171,7 +171,7 @@ def _points(
         runs = (a.runs_of(first), b.runs_of(second))
         by_step = bool(min(map(len, runs)) == 1)
         if by_step:
-            # One run against several: their middle one stands for them.
+            # One run against several: the median run represents them.
             runs = tuple((own[median_index([run.result for run in own if run.result])],) for own in runs)
         pair = Pair(
             label=point_label(first, vary),
@@ -183,21 +183,21 @@ def _points(
             notes=_shared_cores((*runs[0], *runs[1])),
         )
         pairs.append(_Matched(pair=pair, runs=(runs[0], runs[1])))
-    left = (_labels(matched.only_a, a.vary), _labels(matched.only_b, b.vary))
-    return pairs, matched.apart, left
+    return pairs, matched.apart, (_labels(matched.only_a, a.vary), _labels(matched.only_b, b.vary))
 
 
 def _runs(a: Side, b: Side, reader: _Reader) -> tuple[list[_Matched], tuple[Difference, ...]]:
-    """Two single runs, and the settings in which they differ, as far as they say them."""
+    """Two single runs as one pair, and the recorded settings that differ."""
     from paceline.analyze.compare.point_matching import settings_apart
     from paceline.analyze.compare.side_changes import STEPS, Pair
 
     runs = [side.runs[0] for side in (a, b)]
-    told = [_settings(run) for run in runs]
+    known = [_settings(run) for run in runs]
     if not all(run.manifest for run in runs):
-        # What only one side says is no difference: of ranks that another program started little is known.
-        told = [{name: value for name, value in each.items() if all(name in other for other in told)} for each in told]
-    apart = settings_apart(told[:1], told[1:])
+        # Ranks that another program started record few settings: compare only those that both sides have.
+        shared = known[0].keys() & known[1].keys()
+        known = [{name: value for name, value in each.items() if name in shared} for each in known]
+    apart = settings_apart(known[:1], known[1:])
     label = counted(runs[0].ranks, "rank") + (f" against {runs[1].ranks}" if runs[0].ranks != runs[1].ranks else "")
     pair = Pair(
         label=label,
@@ -211,8 +211,8 @@ def _runs(a: Side, b: Side, reader: _Reader) -> tuple[list[_Matched], tuple[Diff
     return [_Matched(pair=pair, runs=((runs[0],), (runs[1],)))], apart
 
 
-def _surroundings(a: Side, b: Side) -> tuple[Difference, ...]:
-    """How the machines, the versions and the commits differ."""
+def _environment_differences(a: Side, b: Side) -> tuple[Difference, ...]:
+    """Differences of machines, versions and commits."""
     from paceline.analyze.compare.point_matching import commits_apart, machines_apart
 
     return (*machines_apart(a.machine, b.machine), *commits_apart(a.commit, b.commit))
@@ -232,7 +232,7 @@ def _compared(side: Side) -> Compared:
 
 
 def _settings(run: SideRun) -> Settings:
-    """The settings of a run; where nobody wrote them down, its ranks and its script."""
+    """The settings of a run; without a manifest, its ranks and its script."""
     from paceline.analyze.compare.point_matching import RANKS, settings
 
     if run.manifest is not None:
@@ -246,7 +246,7 @@ def _settings(run: SideRun) -> Settings:
 def _shared_cores(runs: Sequence[SideRun]) -> tuple[str, ...]:
     if not any(run.result and run.result.oversubscribed for run in runs):
         return ()
-    return ("There were more threads than cores: the figures are about how they took turns.",)
+    return ("There were more threads than cores: the times depend on the scheduling of the operating system.",)
 
 
 def _labels(points: Sequence[Point], vary: Sequence[str]) -> tuple[str, ...]:
@@ -258,16 +258,16 @@ def _labels(points: Sequence[Point], vary: Sequence[str]) -> tuple[str, ...]:
 def _nothing_in_common(a: Side, b: Side, letter: str) -> RequestError:
     labels = ["; ".join(_labels(side.points, side.vary)) for side in (a, b)]
     return RequestError(
-        f"{a.folder} and {b.folder} have no point in common: A has {labels[0]}; {letter} has {labels[1]}.",
-        right="Points are compared that agree in ranks, and in all settings but those that set the studies apart.",
-        next=f"Run a point of A in {letter}, too: paceline study {b.folder / 'study.toml'} --ranks {a.points[0].ranks}",
+        f"{a.folder} and {b.folder} have no matching points: A has {labels[0]}; {letter} has {labels[1]}.",
+        right="Points match if they have the same ranks and agree in all settings that both studies share.",
+        next=f"Also run a point of A in {letter}: paceline study {b.folder / 'study.toml'} --ranks {a.points[0].ranks}",
     )
 
 
 def _unlike(a: Side, b: Side) -> RequestError:
     run, study = (a, b) if a.what == "run" else (b, a)
     return RequestError(
-        f"{run.folder} is one run, and {study.folder} a study of {counted(len(study.runs), 'run')}.",
-        right="Studies are compared with one another, or runs with one another.",
+        f"{run.folder} is one run, but {study.folder} is a study of {counted(len(study.runs), 'run')}.",
+        right="Compare studies with studies, or runs with runs.",
         next=f"The runs of the study are in {study.folder / 'points'}: choose one of them.",
     )

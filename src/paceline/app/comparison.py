@@ -1,4 +1,4 @@
-"""`paceline.compare`: what changed between studies or runs, what of it is real, and where it comes from."""
+"""`paceline.compare`: what changed between studies or runs, which changes are significant, and their causes."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from paceline.errors import PacelineError, RequestError
 if TYPE_CHECKING:
     from paceline.records.changes import Change, Comparison
 
-_MOST_NAME = 40
+_MAX_NAME_CHARACTERS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ComparedFolders(ShownText):
-    """Every side of a comparison beside the first."""
+    """A comparison of folders with the first one."""
 
     comparison: Comparison
     page: Path | None
-    """The page with tables and plots; None where it could not be written."""
+    """The HTML page with tables and plots; None if it could not be written."""
     notes: tuple[str, ...] = ()
-    """What could not be done, in sentences."""
+    """Problems, as sentences."""
 
     def slower(self, fraction: float) -> tuple[str, ...]:
-        """Labels of the points that are slower than the first side's by more than `fraction`, with their intervals."""
+        """Labels of points that are slower than A by more than `fraction`, at the lower end of the interval."""
         from paceline.analyze.compare.side_changes import slower_than
 
         return tuple(
@@ -39,28 +39,28 @@ class ComparedFolders(ShownText):
         )
 
     def unchecked(self) -> tuple[str, ...]:
-        """Labels of what has too few runs for any difference to be seen."""
+        """Labels of points with too few runs to detect any difference."""
         against = self.comparison.against
-        blind = [
+        undecided = [
             self._label(each.letter, change)
             for each in against
             for change in each.changes
             if change.smallest_seen is None
         ]
-        blind += [f"{each.letter}, nothing could be compared" for each in against[1:] if not each.changes]
-        return tuple(blind) or (() if any(each.changes for each in against) else ("nothing could be compared",))
+        undecided += [f"{each.letter}, nothing could be compared" for each in against[1:] if not each.changes]
+        return tuple(undecided) or (() if any(each.changes for each in against) else ("nothing could be compared",))
 
     def _label(self, letter: str, change: Change) -> str:
-        """A change by its point, and by its side where there are several."""
+        """The point of a change, with its side if there are several."""
         return change.label if len(self.comparison.against) == 1 else f"{letter}, {change.label}"
 
     @property
     def headline(self) -> str:
         first, *others = (side.name for side in self.comparison.sides)
-        return f"{', '.join(others)} beside {first}"
+        return f"{', '.join(others)} compared with {first}"
 
     def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
-        """What differed beforehand, what changed, and where it comes from."""
+        """Different settings, changes and their causes as text."""
         from paceline.reporting.text import changes_text
 
         first, *others = self.comparison.against
@@ -69,7 +69,7 @@ class ComparedFolders(ShownText):
         return changes_text.render(first, width=width, color=color)
 
     def to_dict(self) -> dict[str, Any]:
-        """The object of `--json`, but for the points that are slower than was asked for."""
+        """The object of `--json`, without its key `slower`."""
         from paceline.storage.codec import plain
 
         first, *others = self.comparison.against
@@ -82,9 +82,9 @@ class ComparedFolders(ShownText):
 
 
 def compare(a: str | Path, b: str | Path, /, *more: str | Path, out: str | Path | None = None) -> ComparedFolders:
-    """Compare study folders, or run folders, with the first of them, and write the comparison as a page.
+    """Compare study folders, or run folders, with the first one, and write the comparison as an HTML page.
 
-    `out` is the page's path; below runs/ and named after the sides where None.
+    `out` is the path of the page; runs/compare-NAMES.html if None.
     """
     from paceline.reporting.html.compare_page import render
     from paceline.storage.codec import write_atomically
@@ -92,8 +92,8 @@ def compare(a: str | Path, b: str | Path, /, *more: str | Path, out: str | Path 
     folders = [Path(folder).expanduser() for folder in (a, b, *more)]
     if len(folders) > len(LETTERS):
         raise RequestError(
-            f"{len(folders)} folders do not fit beside one another.",
-            right=f"Up to {len(LETTERS)} are compared, each with the first.",
+            f"{len(folders)} folders are too many for one comparison.",
+            right=f"Up to {len(LETTERS)} folders can be compared, each with the first.",
         )
     path = _page_path(out, folders)
     found = compared(folders)
@@ -105,7 +105,7 @@ def compare(a: str | Path, b: str | Path, /, *more: str | Path, out: str | Path 
 
 
 def _page_path(out: str | Path | None, folders: Sequence[Path]) -> Path:
-    """Where the page goes; RequestError where that cannot be."""
+    """The path of the page; RequestError if `out` is not an HTML file."""
     if out is None:
         names = "-".join(_slug(folder) for folder in folders)
         return Path("runs") / f"compare-{names}.html"
@@ -113,14 +113,14 @@ def _page_path(out: str | Path | None, folders: Sequence[Path]) -> Path:
     if path.is_dir() or path.suffix.lower() not in (".html", ".htm"):
         what = "is a folder" if path.is_dir() else "does not end in .html"
         raise RequestError(
-            f"--out {out} {what}.", right="A comparison is one page: --out FILE.html", next=f"Say: --out {out}.html"
+            f"The output {out} {what}.", right="A comparison is one HTML file.", next=f"Use the output {out}.html"
         )
     return path
 
 
 def _slug(folder: Path) -> str:
-    """A folder's name as a part of a file's; of a run in a study, the study's, the point's and its number."""
+    """The name of a folder for a file name; for a run of a study: study, point and number."""
     parts = folder.absolute().parts
     named = [*parts[-5:-4], parts[-3], parts[-1]] if parts[-2:-1] == ("runs",) and parts[-1].isdecimal() else parts[-1:]
     text = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(named)).strip("-.")
-    return text[:_MOST_NAME] or "side"
+    return text[:_MAX_NAME_CHARACTERS] or "side"

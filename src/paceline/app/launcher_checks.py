@@ -1,7 +1,7 @@
-"""Which launchers work on this machine, and what the others need: asked of their programs, all at once.
+"""Which launchers work on this machine, and what the others need. Their programs are started concurrently.
 
-Neither torch nor Ray nor MPI is loaded here. A program that does not answer in time is said not to: a scheduler
-that is down must not hold up the doctor.
+Neither torch nor Ray nor MPI is loaded here. A program that does not answer in time is reported, because the doctor
+must not wait for a scheduler that is down.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from paceline import catalog
 from paceline.errors import RequestError
 
 ANSWER_S = 3.0
-"""For all programs together: they are asked at the same time."""
+"""Time limit for all programs together, which run concurrently."""
 
 _MPI4PY = "from mpi4py import MPI; print(MPI.Get_library_version())"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Starter:
-    """A launcher as this machine has it."""
+class LauncherState:
+    """Whether a launcher works on this machine."""
 
     name: str
     works: bool
     text: str
-    """What it found, or what it needs."""
+    """Its version or partitions, or what it needs."""
 
 
-class Asked:
-    """A program that was asked something."""
+class Query:
+    """A program that was started to answer a question."""
 
     def __init__(self, *command: str) -> None:
         self._process: subprocess.Popen[str] | None = None
-        program = found(command[0])
+        program = program_path(command[0])
         if program:
             try:
                 self._process = subprocess.Popen(
@@ -61,7 +61,7 @@ class Asked:
         return self._process is not None
 
     def answer(self, deadline: float) -> str | None:
-        """What it printed; None where it failed, is missing or has not answered by the deadline (time.monotonic)."""
+        """Its output; None if it is missing, failed or did not end by the deadline (time.monotonic)."""
         if self._process is None:
             return None
         try:
@@ -73,20 +73,20 @@ class Asked:
         return output if self._process.returncode == 0 else None
 
 
-def found(program: str) -> str | None:
-    """Path of a program: one beside this Python before any other on the path."""
+def program_path(program: str) -> str | None:
+    """Path of a program; the folder of this Python is searched before PATH."""
     if "/" in program:
         return shutil.which(program)
     return shutil.which(program, path=str(Path(sys.executable).parent)) or shutil.which(program)
 
 
-def starters(mpiexec: str = "mpiexec", answer_s: float = ANSWER_S) -> list[Starter]:
-    """Every launcher of the catalog, in its order."""
+def launcher_states(mpiexec: str = "mpiexec", answer_s: float = ANSWER_S) -> list[LauncherState]:
+    """The state of every launcher, in the order of the catalog."""
     asked = {
-        "mpiexec": Asked(mpiexec, "--version"),
-        "mpi4py": Asked(sys.executable, "-P", "-c", _MPI4PY),
-        "sinfo": Asked("sinfo", "--noheader", "--format=%R"),
-        "qstat": Asked("qstat", "--version"),
+        "mpiexec": Query(mpiexec, "--version"),
+        "mpi4py": Query(sys.executable, "-P", "-c", _MPI4PY),
+        "sinfo": Query("sinfo", "--noheader", "--format=%R"),
+        "qstat": Query("qstat", "--version"),
     }
     deadline = time.monotonic() + answer_s
     answers = {name: one.answer(deadline) for name, one in asked.items()}
@@ -98,11 +98,11 @@ def starters(mpiexec: str = "mpiexec", answer_s: float = ANSWER_S) -> list[Start
         "qstat": lambda: _pbs(there),
         "ray": _ray,
     }
-    return [Starter(name=name, works=works, text=text) for name, works, text in _judged(judges)]
+    return [LauncherState(name=name, works=works, text=text) for name, works, text in _judged(judges)]
 
 
 def _judged(judges: Mapping[str, Callable[[], tuple[bool, str]]]) -> Iterator[tuple[str, bool, str]]:
-    """Every launcher with whether it works; one of another package by the program that it names, if any."""
+    """Name, state and text of every launcher; launchers of other packages by the program that they name."""
     for name in catalog.names("launcher"):
         try:
             entry = catalog.launcher(name)
@@ -113,7 +113,7 @@ def _judged(judges: Mapping[str, Callable[[], tuple[bool, str]]]) -> Iterator[tu
         if asked in judges:
             yield name, *judges[asked]()
         else:
-            works = not asked or found(asked) is not None
+            works = not asked or program_path(asked) is not None
             yield name, works, entry.text if works else f"needs {asked}"
 
 
@@ -123,23 +123,23 @@ def _torch() -> tuple[bool, str]:
 
 
 def _mpi(answers: Mapping[str, str | None], there: Mapping[str, bool], mpiexec: str) -> tuple[bool, str]:
-    said = answers["mpiexec"]
-    if said is None:
+    output = answers["mpiexec"]
+    if output is None:
         reason = f"{mpiexec} does not answer" if there["mpiexec"] else f"needs {mpiexec}"
         return False, f"{reason}: pip install 'paceline[mpi]', or load the site's MPI"
-    whose = _mpi_version(said)
+    version = _mpi_version(output)
     library = answers["mpi4py"]
     if library is None:
-        return True, f"{whose}, but mpi4py does not load: the mpi-* strategies need it"
+        return True, f"{version}, but mpi4py does not load: the mpi-* strategies need it"
     line = " ".join(library.split("\n")[0].replace("Version:", "").split())
-    return True, f"{whose}; mpi4py with {line.rstrip(',')}"
+    return True, f"{version}; mpi4py with {line.rstrip(',')}"
 
 
-def _mpi_version(said: str) -> str:
-    """'MPICH 5.0.2', 'Open MPI 4.1.4': from what mpiexec --version prints."""
-    number = re.search(r"\d+\.\d+[\w.]*", said)
-    name = "Open MPI" if re.search(r"open ?mpi|openrte|prrte", said, flags=re.IGNORECASE) else "MPICH"
-    if "Intel" in said:
+def _mpi_version(output: str) -> str:
+    """'MPICH 5.0.2' or 'Open MPI 4.1.4', from the output of mpiexec --version."""
+    number = re.search(r"\d+\.\d+[\w.]*", output)
+    name = "Open MPI" if re.search(r"open ?mpi|openrte|prrte", output, flags=re.IGNORECASE) else "MPICH"
+    if "Intel" in output:
         name = "Intel MPI"
     return f"{name} {number[0]}" if number else name
 
@@ -153,15 +153,15 @@ def _slurm(answers: Mapping[str, str | None], there: Mapping[str, bool]) -> tupl
     return True, f"partitions {', '.join(partitions) or 'none'}"
 
 
-def slurm_partitions(said: str | None) -> tuple[str, ...] | None:
-    """The partitions that sinfo named; None where it said nothing."""
-    return None if said is None else tuple(dict.fromkeys(said.split()))
+def slurm_partitions(output: str | None) -> tuple[str, ...] | None:
+    """The partitions in the output of sinfo; None if it did not answer."""
+    return None if output is None else tuple(dict.fromkeys(output.split()))
 
 
 def _pbs(there: Mapping[str, bool]) -> tuple[bool, str]:
     if there["qstat"]:
         return True, "job scripts, to be submitted with qsub"
-    return True, "job scripts, to be submitted where there is a qsub; here is none"
+    return True, "job scripts, to be submitted on a host that has qsub; this one has none"
 
 
 def _ray() -> tuple[bool, str]:

@@ -1,4 +1,4 @@
-"""`paceline.watch`: a study while it runs, read from its folder without touching it.
+"""`paceline.watch`: the state of a running study, read from its folder.
 
 >>> for seen in paceline.watch("runs/digits"):                # doctest: +SKIP
 ...     print(seen.state, seen.done, "of", seen.of)           # doctest: +SKIP
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
     from paceline.records.live_study import Watched
 
 EVERY_S = 2.0
-_BETWEEN_S = 1.0
-"""Between the two looks of a snapshot: a rate needs two readings."""
+_RATE_S = 1.0
+"""Between the two reads of a snapshot: a rate needs two."""
 _CATCH_UP_S = 0.05
-"""Between two looks while files are still unread."""
-_MOST_LOOKS = 2000
-"""Of a snapshot: enough to read the files of thousands of runs."""
+"""Between two reads while files are still unread."""
+_MAX_READS = 2000
+"""For a snapshot: enough to read the files of thousands of runs."""
 
 
 def watch(folder: str | Path, *, every_s: float = EVERY_S) -> LiveView:
-    """A view of a study folder, or of the folder of one run, while it is written.
+    """A live view of a study folder, or of the folder of one run.
 
-    Iterate over it for one state every `every_s` seconds until the study ends, or call `look()` for the state now.
-    Only reads: the study does not notice.
+    Iterate over it for one state every `every_s` seconds until the study ends, or call `look()` for the current state.
+    It only reads files.
     """
     if not 0.1 <= every_s <= 3600:
         raise RequestError(
-            f"--every {every_s:g} is no time between two looks.",
-            right="It is a number of seconds from 0.1 to 3600: --every 10",
+            f"An update every {every_s:g} s is not possible.",
+            right="Use from 0.1 to 3600 seconds: --every 10, or every_s=10 in Python.",
         )
     return LiveView(Path(folder).expanduser(), every_s=every_s)
 
 
 class LiveView(ShownText):
-    """Looks at a folder, and remembers what later looks need."""
+    """Reads the state of a folder, and remembers earlier reads for rates."""
 
     def __init__(self, folder: Path, *, every_s: float = EVERY_S) -> None:
         from paceline.analyze.study.live_study_figures import Memory
@@ -53,10 +53,10 @@ class LiveView(ShownText):
         self._memory = Memory()
         self._every_s = every_s
         self.caught_up = False
-        """Whether the last look read everything that was written."""
+        """Whether the last read reached the end of all files."""
 
     def look(self, *, whole: bool = False) -> Watched:
-        """The state now, rates since the last look; `whole` reads all files from their beginning."""
+        """The current state, with rates since the last call; `whole` reads all files from their beginning."""
         from paceline.analyze.study.live_study_figures import live_view, next_memory
 
         found, at_s = self._source.look(whole=whole), time.monotonic()
@@ -66,21 +66,21 @@ class LiveView(ShownText):
         return live_view(found, self._memory, at_s=at_s, looked_at=looked_at)
 
     def snapshot(self) -> Watched:
-        """The whole state now; while a run is active, with rates over one second."""
+        """The complete current state; while a run is active, with rates over one second."""
         from paceline.records.live_study import OVER
 
         seen = self.look(whole=True)
-        for _ in range(_MOST_LOOKS):
+        for _ in range(_MAX_READS):
             if self.caught_up:
                 break
             seen = self.look()
         if seen.state not in OVER and seen.run is not None:
-            time.sleep(_BETWEEN_S)
+            time.sleep(_RATE_S)
             seen = self.look()
         return seen
 
     def __iter__(self) -> Iterator[Watched]:
-        """One state after another until the study is over; the last one names the report where there is one."""
+        """One state after another until the study ends; the last one has the path of the report, if there is one."""
         from paceline.records.live_study import FINISHED, OVER
         from paceline.studies.folder.watching import REPORT_S
 

@@ -1,4 +1,4 @@
-"""`paceline.tune`: a learning rate for a study, read off learning-rate range tests."""
+"""`paceline.tune`: a learning rate for a study, from learning-rate range tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SHOWN_CURVES = 3
 _MARGIN_CHARACTERS = 30
-"""Of a line, beside the bars of a curve."""
+"""Characters of a line that the bars of a curve do not use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -31,17 +31,17 @@ class TunedRate(ShownText):
     advice: LrAdvice
     """The curves of the tests, and the rate with its interval."""
     changes: tuple[str, ...]
-    """Overrides that set the rate in the study, such as train.lr=0.01; empty where no rate can be recommended."""
+    """Overrides that set the rate in the study, such as train.lr=0.01; empty if no rate can be recommended."""
     command: str
-    """The command that runs the study with this rate; empty where no rate can be recommended."""
+    """The command that runs the study with this rate; empty if no rate can be recommended."""
     page: Path | None
-    """The page with the curves; None where it could not be written."""
+    """The page with the curves; None if it could not be written."""
     failures: tuple[str, ...] = ()
-    """Why tests are missing, in sentences."""
+    """Reasons of failed tests, as sentences."""
 
     @property
     def lr(self) -> float | None:
-        """The recommended rate; None where there is none."""
+        """The recommended rate; None if there is none."""
         return self.advice.lr
 
     @property
@@ -51,7 +51,7 @@ class TunedRate(ShownText):
         return sentence(self.advice)
 
     def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
-        """Curves, a row for each test, and the answer."""
+        """Curves, a row for each test, and the recommended rate as text."""
         from paceline.reporting.html import lr_range_page
         from paceline.reporting.text.report_text import table_text
 
@@ -86,11 +86,11 @@ def tune(
     fresh: bool = False,
     events: Callable[[Event], None] | None = None,
 ) -> TunedRate:
-    """Find a learning rate by range tests: short trainings whose rate rises from `first` to `last`.
+    """Find a learning rate with range tests: short trainings in which the rate rises from `first` to `last`.
 
-    One test of `steps` optimizer steps per repeat, each with its own seed; finished ones are not repeated. `ranks` is
-    the largest number of the study's that this machine has cores for where None. The folder is runs/tune-NAME where
-    `out` is None. RunError is raised where no test was finished.
+    One test of `steps` optimizer steps per repeat, each with its own seed; finished tests are not repeated. If `ranks`
+    is None, it is the largest number of the study that this machine has cores for. If `out` is None, the folder is
+    runs/tune-NAME. RunError is raised if no test was finished.
     """
     from paceline.launch.machine import this_machine
     from paceline.studies.execute.events import StudyLoaded
@@ -129,10 +129,10 @@ def _advice(tests: Sequence[RangeTest], planned_steps: int) -> LrAdvice:
     return lr_advice(measured, batch_global=point.batch_global, ranks=point.data_size)
 
 
-def _study_command(source: str | Path, options: Mapping[str, object], given: Values, changes: Sequence[str]) -> str:
-    """The command of the study as it was asked for here, with the rate that was found: a later --set wins."""
+def _study_command(source: str | Path, options: Mapping[str, object], values: Values, changes: Sequence[str]) -> str:
+    """The command that runs the study with the same options and the new rate; the last --set of a key is used."""
     words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
-    own = [f"{path}={json.dumps(value)}" for path, value in given.items()] if isinstance(given, Mapping) else given
+    own = [f"{path}={json.dumps(value)}" for path, value in values.items()] if isinstance(values, Mapping) else values
     words += [word for change in (*(own or ()), *changes) for word in ("--set", change)]
     return shlex.join(["paceline", "study", str(source), *words])
 

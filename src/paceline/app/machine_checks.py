@@ -1,7 +1,6 @@
-"""What a study needs of a machine, looked at one thing at a time: found, good or not, and what to do about it.
+"""Checks of this machine: what was found, whether a study can run with it, and a remedy.
 
-Nothing here imports torch: it is asked in a process of its own, which can hang, crash or be
-missing without taking the doctor along, and which runs while everything else is looked at.
+torch is checked in a separate process, at the same time as everything else: it may hang, crash or be missing.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ TORCH_TIMEOUT_S = 20.0
 _LITTLE_DISK_BYTES = 2_000_000_000
 _LITTLE_MEMORY_BYTES = 1_000_000_000
 
-# Joins a group of one rank: gloo then opens its network interface, which is where it fails.
+# Creates a process group of one rank: gloo then opens its network interface, which may fail.
 _ASK_TORCH = """
 import json, re, torch, torch.distributed as dist
 config = torch.__config__.show()
@@ -50,27 +49,27 @@ print(json.dumps(facts))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     found: str
-    """In words."""
+    """The result as text."""
     status: str = "ok"
-    """ok; warning where figures will suffer; error where a study cannot run."""
+    """ok; warning if figures will be less accurate; error if a study cannot run."""
     remedy: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
-    """The same for programs."""
+    """The result as values."""
 
 
 def checks(folder: Path) -> Generator[Check, None, None]:
-    """Everything that is looked at; `folder` is where runs would go."""
-    asked = start_torch()
+    """All checks of this machine; `folder` is the folder for runs."""
+    torch_process = start_torch()
     try:
         yield from (_cores(), _load(), _memory())
         yield from (_loopback(), _shared_memory(), *_folders(folder), _data_sets(), _launchers())
-        yield from _torch(*torch_facts(asked))
+        yield from _torch(*torch_facts(torch_process))
     finally:
-        asked.kill()
+        torch_process.kill()
 
 
 def _cores() -> Check:
@@ -89,13 +88,12 @@ def _cores() -> Check:
     }
     text = f"{facts['physical'] or 'unknown'} physical, {facts['logical']} logical, {here.logical_cores} usable"
     text += f", CPU quota {'none' if quota is None else f'of {quota:g} cores'}; {here.cpu}"
+    remedy = ""
     if quota is not None and quota < len(facts["allowed"]):
-        remedy = "Ranks cannot be given cores of their own under a quota. Ask for whole cores (a CPU set) instead."
-        return Check(name="Cores", found=text, status="warning", remedy=remedy, facts=facts)
-    if here.logical_cores < 2:
-        remedy = "Two ranks would take turns on one core: scaling cannot be measured here, only tried."
-        return Check(name="Cores", found=text, status="warning", remedy=remedy, facts=facts)
-    return Check(name="Cores", found=text, facts=facts)
+        remedy = "Under a CPU quota, ranks cannot have dedicated cores. Request whole cores (a CPU set) instead."
+    elif here.logical_cores < 2:
+        remedy = "Two ranks would share one core: studies run here, but do not measure scaling."
+    return _warned("Cores", text, remedy, facts)
 
 
 def _load() -> Check:
@@ -103,10 +101,8 @@ def _load() -> Check:
 
     load, usable = os.getloadavg()[0], this_machine().logical_cores
     found = f"load {load:.1f} over the last minute, on {usable} cores"
-    if load < 0.3 * usable:
-        return Check(name="Idle", found=found, facts={"load": load})
-    remedy = "Something else is running: times will be noisy. Wait, or end it (see `top`)."
-    return Check(name="Idle", found=found, status="warning", remedy=remedy, facts={"load": load})
+    remedy = "Other programs are running: times will be noisy. Wait, or end them (see `top`)."
+    return _warned("Idle", found, remedy if load >= 0.3 * usable else "", {"load": load})
 
 
 def _memory() -> Check:
@@ -120,15 +116,13 @@ def _memory() -> Check:
     found = f"{bytes_text(memory.total)}, {bytes_text(available)} available"
     found += f", limited to {bytes_text(limit)}" if limit else ""
     facts = {"total_bytes": memory.total, "available_bytes": available, "limit_bytes": limit}
-    if available < _LITTLE_MEMORY_BYTES:
-        rank, wanted = bytes_text(RANK_BYTES), bytes_text(_LITTLE_MEMORY_BYTES)
-        remedy = f"A rank takes some {rank} before its model and data: free at least {wanted}."
-        return Check(name="Memory", found=found, status="warning", remedy=remedy, facts=facts)
-    return Check(name="Memory", found=found, facts=facts)
+    rank, wanted = bytes_text(RANK_BYTES), bytes_text(_LITTLE_MEMORY_BYTES)
+    remedy = f"A rank needs about {rank} without its model and data: free at least {wanted}."
+    return _warned("Memory", found, remedy if available < _LITTLE_MEMORY_BYTES else "", facts)
 
 
 def _loopback() -> Check:
-    """Whether processes of this machine can talk over 127.0.0.1, as ranks do."""
+    """Whether processes of this machine can connect over 127.0.0.1, as ranks do."""
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
             address = server.getsockname()
@@ -136,27 +130,26 @@ def _loopback() -> Check:
                 caller.sendall(b"?")
                 answerer.recv(1)
     except OSError as error:
-        remedy = "Ranks meet on 127.0.0.1. Bring the interface up (`ip link set lo up`) or allow it in the firewall."
+        remedy = (
+            "Ranks connect over 127.0.0.1. Bring the interface up (`ip link set lo up`) or allow it in the firewall."
+        )
         return Check(name="Loopback", found=f"does not work: {error}", status="error", remedy=remedy)
     return Check(name="Loopback", found="works")
 
 
 def _shared_memory(folder: Path = Path("/dev/shm")) -> Check:
-    """Shared memory, which PyTorch's data loading and NCCL use. Paceline's own loop maps files instead."""
+    """Shared memory, which PyTorch's DataLoader and NCCL use; Paceline's own training loop maps files instead."""
     if not folder.is_dir():
-        return Check(name="Shared memory", found=f"there is no {folder}; Paceline's own loop does without")
+        return Check(name="Shared memory", found=f"there is no {folder}; Paceline's own training loop does not need it")
     free = shutil.disk_usage(folder).free
-    facts = {"free_bytes": free}
-    if free < 64_000_000:
-        remedy = "PyTorch's DataLoader and NCCL need more of it: in a container, start it with --shm-size=1g."
-        return Check(
-            name="Shared memory", found=f"{bytes_text(free)} free", status="warning", remedy=remedy, facts=facts
-        )
-    return Check(name="Shared memory", found=f"{bytes_text(free)} free", facts=facts)
+    remedy = "PyTorch's DataLoader and NCCL need more: start the container with --shm-size=1g."
+    return _warned(
+        "Shared memory", f"{bytes_text(free)} free", remedy if free < 64_000_000 else "", {"free_bytes": free}
+    )
 
 
 def _folders(folder: Path) -> Iterator[Check]:
-    """Whether the cache and the folder for runs can be written to, and how much fits."""
+    """Whether the cache and the folder for runs are writable, and their free space."""
     from paceline.identity import cache_folder
 
     yield _folder("Cache", cache_folder(), "Choose another one: set PACELINE_CACHE to a folder that you can write to.")
@@ -164,7 +157,7 @@ def _folders(folder: Path) -> Iterator[Check]:
 
 
 def _folder(name: str, folder: Path, remedy: str) -> Check:
-    """A folder, by way of a file that is written there; one that does not exist yet, by the one above it."""
+    """Whether a file can be written in a folder, or in its closest existing parent."""
     folder = folder.absolute()
     place = next((path for path in (folder, *folder.parents) if path.exists()), Path("/"))
     facts: dict[str, Any] = {"folder": str(folder), "writable": False}
@@ -176,10 +169,13 @@ def _folder(name: str, folder: Path, remedy: str) -> Check:
         return Check(name=name, found=found, status="error", remedy=remedy, facts=facts)
     free = shutil.disk_usage(place).free
     facts |= {"writable": True, "free_bytes": free}
-    found = f"{folder}, {bytes_text(free)} free"
-    if free < _LITTLE_DISK_BYTES:
-        return Check(name=name, found=found, status="warning", remedy=f"Free some space. {remedy}", facts=facts)
-    return Check(name=name, found=found, facts=facts)
+    little = f"Free some space. {remedy}" if free < _LITTLE_DISK_BYTES else ""
+    return _warned(name, f"{folder}, {bytes_text(free)} free", little, facts)
+
+
+def _warned(name: str, found: str, remedy: str, facts: dict[str, Any]) -> Check:
+    """A check with a warning if there is a remedy."""
+    return Check(name=name, found=found, status="warning" if remedy else "ok", remedy=remedy, facts=facts)
 
 
 def _data_sets() -> Check:
@@ -188,15 +184,17 @@ def _data_sets() -> Check:
     states = catalog_state()
     here = [state.name for state in states if state.cached]
     missing = [state.name for state in states if not state.cached]
-    found = f"in the cache: {', '.join(here) or 'none'}; fetched or made when needed: {', '.join(missing) or 'none'}"
+    found = (
+        f"in the cache: {', '.join(here) or 'none'}; fetched or generated when needed: {', '.join(missing) or 'none'}"
+    )
     return Check(name="Data sets", found=found, facts={"cached": here, "missing": missing})
 
 
 def _launchers() -> Check:
-    """The ways to start ranks, a line each. One that is missing is no fault: a study names the one that it needs."""
-    from paceline.app.launcher_checks import starters
+    """The launchers, a line each. A missing one is not an error, because a study uses only one."""
+    from paceline.app.launcher_checks import launcher_states
 
-    there = starters()
+    there = launcher_states()
     lines = [
         f"{starter.name:<9} {starter.text if starter.works else f'not usable: {starter.text}'}" for starter in there
     ]
@@ -205,7 +203,7 @@ def _launchers() -> Check:
 
 
 def start_torch() -> subprocess.Popen[str]:
-    """Ask torch about itself in a process of its own, where gloo gets the interface that ranks get."""
+    """Start the process that checks torch, with the network interface of ranks."""
     from paceline.identity import inherited_environment
     from paceline.launch.child import loopback_environment, python
 
@@ -222,7 +220,7 @@ def start_torch() -> subprocess.Popen[str]:
 def torch_facts(
     process: subprocess.Popen[str], timeout_s: float = TORCH_TIMEOUT_S
 ) -> tuple[dict[str, Any] | None, str]:
-    """What torch says about itself; None and the reason where it says nothing."""
+    """The facts about torch and an empty reason; None and the reason if the process failed."""
     try:
         output, errors = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
@@ -236,14 +234,14 @@ def torch_facts(
 
 
 def _torch(facts: dict[str, Any] | None, reason: str) -> Iterator[Check]:
-    """torch, its number crunching, its communication and its GPUs."""
+    """The checks of torch: version, BLAS, backends and GPUs."""
     if facts is None:
-        remedy = "Install it into this environment and try it alone: python -c 'import torch'"
+        remedy = "Install it in this environment, then test it: python -c 'import torch'"
         yield Check(name="PyTorch", found=reason, status="error", remedy=remedy)
         return
     yield Check(name="PyTorch", found=facts["version"], facts={"version": facts["version"]})
     numbers = {key: facts[key] for key in ("blas", "capability", "threads")}
-    found = f"{facts['blas']}, {facts['capability']}; {facts['threads']} threads by default, a rank takes 1"
+    found = f"{facts['blas']}, {facts['capability']}; {facts['threads']} threads by default; a rank uses 1"
     yield Check(name="BLAS", found=found, facts=numbers)
     yield _backends(facts)
     yield _gpus(facts)
@@ -251,24 +249,23 @@ def _torch(facts: dict[str, Any] | None, reason: str) -> Iterator[Check]:
 
 def _backends(facts: dict[str, Any]) -> Check:
     found = ", ".join(facts["backends"]) or "none"
-    told = {"backends": facts["backends"]}
+    backends = {"backends": facts["backends"]}
     if "gloo" not in facts["backends"]:
-        remedy = "More than one rank on CPUs needs gloo: install a build of torch that has it."
-        return Check(name="Backends", found=found, status="error", remedy=remedy, facts=told)
+        remedy = "Several ranks on CPUs need gloo: install a build of torch that has it."
+        return Check(name="Backends", found=found, status="error", remedy=remedy, facts=backends)
     if facts["gloo_error"]:
-        remedy = "Ranks meet over the loopback interface: bring it up (`ip link set lo up`)."
+        remedy = "Ranks connect over the loopback interface: bring it up (`ip link set lo up`)."
         text = f"{found}; gloo fails: {facts['gloo_error']}"
-        return Check(name="Backends", found=text, status="error", remedy=remedy, facts=told)
-    return Check(name="Backends", found=f"{found}; gloo works", facts=told)
+        return Check(name="Backends", found=text, status="error", remedy=remedy, facts=backends)
+    return Check(name="Backends", found=f"{found}; gloo works", facts=backends)
 
 
 def _gpus(facts: dict[str, Any]) -> Check:
     from paceline.launch.machine import this_machine
 
-    seen, driven = facts["gpus"], list(this_machine().gpus)
-    told = {"torch": seen, "driver": driven, "cuda": facts["cuda"]}
-    if driven and not seen:
+    of_torch, of_driver = facts["gpus"], list(this_machine().gpus)
+    found, remedy = ", ".join(of_torch) or "none; ranks use the CPU", ""
+    if of_driver and not of_torch:
+        found = f"{', '.join(of_driver)}; torch sees none"
         remedy = "This build of torch cannot use them: install one with CUDA that fits the driver (see `nvidia-smi`)."
-        found = f"{', '.join(driven)}; torch sees none"
-        return Check(name="GPUs", found=found, status="warning", remedy=remedy, facts=told)
-    return Check(name="GPUs", found=", ".join(seen) or "none; ranks use the CPU", facts=told)
+    return _warned("GPUs", found, remedy, {"torch": of_torch, "driver": of_driver, "cuda": facts["cuda"]})

@@ -1,4 +1,4 @@
-"""`paceline.doctor`: what this machine, or a site, has for training, and what is wrong with it."""
+"""`paceline.doctor`: checks of this machine, or of a site profile."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _NAME_WIDTH = 14
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Readiness(ShownText):
-    """Every check, in the order in which they were made."""
+    """The results of all checks, in order."""
 
     checks: tuple[Check, ...]
     site: str | None
-    """The site profile that was checked; None for this machine."""
+    """The name of the checked site profile; None for this machine."""
 
     @property
     def ready(self) -> bool:
@@ -30,7 +30,7 @@ class Readiness(ShownText):
 
     @property
     def wrong(self) -> tuple[str, ...]:
-        """Names of the checks that keep a study from running."""
+        """Names of the failed checks, with which no study can run."""
         return tuple(check.name for check in self.checks if check.status == "error")
 
     def verdict(self) -> str:
@@ -39,14 +39,14 @@ class Readiness(ShownText):
         if self.ready:
             return f"{'The site' if self.site else 'This machine'} is ready: paceline study digits{at}"
         what = "No study can run at this site" if self.site else "A study cannot run here"
-        return f"{what} before this is put right: {', '.join(self.wrong)}.\nThen look again: paceline doctor{at}"
+        return f"{what} until this is fixed: {', '.join(self.wrong)}.\nThen check again: paceline doctor{at}"
 
     @property
     def headline(self) -> str:
         return self.verdict().splitlines()[0]
 
     def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
-        """One paragraph per check, then the verdict."""
+        """One paragraph per check, and the verdict, as text."""
         lines = []
         for check in self.checks:
             first, *others = check_lines(check)
@@ -67,7 +67,7 @@ def mark(check: Check) -> str:
 
 
 def check_lines(check: Check) -> list[str]:
-    """The check's name and finding, and its remedy below the finding."""
+    """The lines of a check: name, result and remedy."""
     first, *others = [*check.found.split("\n"), *check.remedy.splitlines()]
     return [f"{check.name:<{_NAME_WIDTH}} {first}", *(f"{'':{_NAME_WIDTH + 1}}{line}" for line in others)]
 
@@ -75,8 +75,8 @@ def check_lines(check: Check) -> list[str]:
 def doctor(*, site: str | None = None, each: Callable[[Check], None] | None = None) -> Readiness:
     """Check cores, memory, network, folders, data sets, launchers, PyTorch, its backends and GPUs of this machine.
 
-    With `site`, check this site profile instead, and start two ranks under its launcher that exchange a few numbers.
-    `each` is called with every check as soon as it is made.
+    With `site`, check this site profile instead, and start two ranks with its launcher that exchange a few numbers.
+    `each` is called with every result immediately.
     """
     from paceline.app import machine_checks, site_checks
 

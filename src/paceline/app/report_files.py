@@ -1,4 +1,4 @@
-"""`paceline.reporting`: the tables and the report of a study from its folder, and files for a paper.
+"""`paceline.report`: the tables and the report of a study from its folder, and files for a paper.
 
 report.md   report.tex, report-body.tex   tables/NAME.csv   figures/NAME.svg and its caption, figures/NAME.txt
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FORMATS = ("html", "md", "tex", "csv")
 FIGURES = ("svg", "pdf", "png")
 _INCLUDED = {"md": ("svg", "png"), "tex": ("pdf", "png")}
-"""Figures that a format can show, the better first."""
+"""Figure formats that a text format can include, preferred ones first."""
 
 
 def report(
@@ -35,66 +35,66 @@ def report(
 ) -> Results:
     """Rebuild results.csv, results.parquet and report.html of a study folder, and write files for a paper.
 
-    `target` is the validation accuracy that times are asked for, and accuracies that differ by less than `margin` may
-    be called equal; both are fractions. `format` is html, md, tex or csv, or several; `figures` is svg, pdf or png, or
-    several: the scaling plots, `width_mm` millimetres wide. A study that still runs is reported as far as it is.
+    `target` is the validation accuracy of the time to accuracy; accuracies that differ by less than `margin` are equal.
+    Both are fractions. `format` is html, md, tex or csv, or several. `figures` is svg, pdf or png, or several, for the
+    scaling plots, which are `width_mm` millimetres wide. For a running study, the finished runs are reported.
     """
-    formats, kinds = _names("--format", format, FORMATS), _names("--figures", figures, FIGURES)
+    formats, kinds = _names("format", format, FORMATS), _names("figures", figures, FIGURES)
     _check_width(width_mm)
     _check_accuracies(folder, target, margin)
     found = open_results(folder, target=target, margin=margin)
     files = _write(found, formats, kinds, width_mm)
     notes = found.notes
     if kinds and not any(path.parent.name == "figures" for path in files):
-        notes = (*notes, "No figure was drawn: nothing was measured at two numbers of ranks.")
+        notes = (*notes, "No figure was drawn: scaling plots need results for at least two numbers of ranks.")
     return replace(found, files=tuple(files), notes=notes)
 
 
 def _check_accuracies(folder: str | Path, target: float | None, margin: float | None) -> None:
     if target is not None and not 0 < target < 1:
         raise RequestError(
-            f"A target of {target:g} cannot be reached, or asks for nothing.",
-            right="It is an accuracy as a fraction, above 0 and below 1.",
-            next=f"Say, for example: paceline report {folder} --target 0.98",
+            f"A target of {target:g} is impossible.",
+            right="The target is an accuracy as a fraction, above 0 and below 1.",
+            next=f"For example: paceline report {folder} --target 0.98",
         )
     if margin is not None and not 0 < margin < 1:
         raise RequestError(
-            f"A margin of {margin:g} calls nothing equal, or everything.",
-            right="It is a difference of accuracies as a fraction, above 0 and below 1: 0.005 is half a point.",
-            next=f"Say, for example: paceline report {folder} --margin 0.005",
+            f"A margin of {margin:g} is impossible.",
+            right="The margin is a difference of accuracies, above 0 and below 1: 0.005 is half a percentage point.",
+            next=f"For example: paceline report {folder} --margin 0.005",
         )
 
 
-def _names(option: str, asked: str | Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """The names of a list such as `md,tex`, each once; RequestError for any that is not known."""
+def _names(option: str, wanted: str | Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """The names of a list such as `md,tex`, without repetitions; RequestError for an unknown name."""
     from paceline.catalog import nearest
 
-    parts = asked.split(",") if isinstance(asked, str) else asked
+    parts = wanted.split(",") if isinstance(wanted, str) else wanted
     names = tuple(dict.fromkeys(part.strip() for part in parts))
     for name in names:
         if name not in known:
             near = nearest(name, list(known))
             hint = f" Did you mean {near!r}?" if near else ""
             raise RequestError(
-                f"{option} cannot be {name!r}.{hint}",
-                right=f"It is one of {', '.join(known)}, or several of them separated by commas.",
-                next=f"For example: paceline report runs/digits {option} {','.join(known[1:])}",
+                f"Unknown {option}: {name!r}.{hint}",
+                right=f"Use one or several of {', '.join(known)}.",
+                next=f"For example: paceline report runs/digits --{option} {','.join(known[1:])}",
             )
     return names
 
 
 def _check_width(width_mm: float) -> None:
-    """Raise RequestError for a width that no page or no text would have."""
+    """Raise RequestError for a width that does not fit a page, or is too small for text."""
     if not 60 <= width_mm <= 400:
         raise RequestError(
-            f"A figure {width_mm:g} mm wide cannot be read, or fits on no page.",
-            right="From 60 to 400 mm: a column has about 85, a page of text about 175.",
-            next="Say, for example: --width 175",
+            f"A figure cannot be {width_mm:g} mm wide.",
+            right="From 60 to 400 mm: a column is about 85 mm wide, a page about 175 mm.",
+            next="For example: --width 175, or width_mm=175 in Python.",
         )
 
 
 def _write(found: Results, formats: Sequence[str], figures: Sequence[str], width_mm: float) -> list[Path]:
-    """Write what was asked for into the study's folder; comes back with the files, in the order of writing."""
+    """Write the files into the study folder; their paths, in order."""
     from paceline.analyze.points.step_time import step_times
     from paceline.reporting.paper.content import paper
     from paceline.storage.codec import write_atomically
@@ -109,8 +109,8 @@ def _write(found: Results, formats: Sequence[str], figures: Sequence[str], width
         if path.parent.exists() and not path.parent.is_dir():
             raise FolderError(
                 f"{path.parent} is a file.",
-                right="It is where the files of a paper go.",
-                next=f"Move it away, then again: {shlex.join(['paceline', 'report', str(found.folder)])}",
+                right="It must be a folder for the files of a paper.",
+                next=f"Move it away, then run again: {shlex.join(['paceline', 'report', str(found.folder)])}",
             )
         path.parent.mkdir(exist_ok=True)
         write_atomically(path, content)
@@ -140,4 +140,4 @@ def _text_files(place: StudyFolder, format: str, made: Paper, figures: Sequence[
     if format == "csv":
         tables = {"scaling": made.table, **dict(made.others)}
         return {place.tables / f"{name}.csv": csv_tables.table_csv(table) for name, table in tables.items()}
-    return {}  # the page is rebuilt whenever results are read
+    return {}  # report.html is rebuilt by open_results

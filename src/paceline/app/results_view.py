@@ -1,4 +1,4 @@
-"""`paceline.open_results`: the results of a study folder, which show themselves in a notebook.
+"""`paceline.open_results`: the results of a study folder, displayed in notebooks.
 
     folder ─ collect, analyze ─▶ StudyResults ─ report ─▶ results.csv, report.html
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """The results of a study. All of them can be read again from its folder."""
+    """The results of a study, which can be rebuilt from its folder."""
 
     results: StudyResults
     model: ReportModel = field(repr=False)
-    """The words, tables and series of the report."""
+    """The sentences, tables and series of the report."""
     folder: Path
     notes: tuple[str, ...] = ()
-    """What could not be done with the results, in sentences."""
+    """Problems, as sentences."""
     stopped: str | None = None
-    """Why the study ended before its last run, in sentences; None where it did not."""
+    """Why the study stopped before its last run; None if it did not."""
     files: tuple[Path, ...] = ()
-    """Files that `paceline.reporting` wrote besides the report and its tables."""
+    """Files that `paceline.report` wrote in addition to the report and its tables."""
 
     @property
     def points(self) -> tuple[PointResult, ...]:
@@ -42,7 +42,7 @@ class Results:
 
     @property
     def report(self) -> Path | None:
-        """The report's path; None where it could never be written."""
+        """The path of the report; None if it was never written."""
         from paceline.storage.folder import StudyFolder
 
         path = StudyFolder(self.folder).report
@@ -50,26 +50,26 @@ class Results:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Why runs are missing: a sentence for each point that failed."""
+        """The reason of the failure of each failed point, by point id."""
         return {point.point_id: point.failure for point in self.points if point.failure}
 
     def table(self, name: str = "figures") -> ShownTable:
-        """A table as text, and in a notebook as one: figures (one line per point), ledger, laws, learning, ..."""
+        """A table for text and notebooks: figures (one row per point), ledger, laws, learning, ..."""
         from paceline.reporting.html.notebook import shown_table
 
         return shown_table(self.model, name)
 
     def plot(self, name: str | None = None) -> ShownPlot:
-        """A plot of the report: speedup, ledger, accuracy, loss, epoch, throughput, ...; the main one where None.
+        """A plot of the report: speedup, ledger, accuracy, loss, epoch, throughput, ...; the main plot if None.
 
-        It shows itself in a notebook; its `svg` is the drawing as text, its `save` writes it into a file.
+        A notebook displays it; its `svg` is the drawing as text, its `save` writes it to a file.
         """
         from paceline.reporting.html.notebook import shown_plot
 
         return shown_plot(self.model, name)
 
     def to_pandas(self) -> Any:
-        """The rows of results.csv as a pandas.DataFrame, one per point; pandas has to be installed."""
+        """The rows of results.csv as a pandas.DataFrame, one per point; needs pandas."""
         from paceline.reporting.export.rows import columns, rows
 
         try:
@@ -101,7 +101,7 @@ class Results:
         return f"<Results of {self.results.study.name!r}: {runs} of {self.results.expected_runs} runs in {self.folder}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: verdict, figures and main plot, of some ten kilobytes and without a script."""
+        """HTML for notebooks: verdict, figures and main plot, about ten kilobytes and without scripts."""
         from paceline.reporting.html.notebook import results_html
 
         notes = (*self.notes, *([self.stopped] if self.stopped else []))
@@ -109,10 +109,10 @@ class Results:
 
 
 def open_results(folder: str | Path, *, target: float | None = None, margin: float | None = None) -> Results:
-    """The results of a study folder, its tables and report rebuilt.
+    """The results of a study folder; its tables and report are rebuilt.
 
-    `target` is the validation accuracy that times are asked for, in place of the study's own; accuracies that differ
-    by less than `margin`, both fractions, may be called equal.
+    `target` is the validation accuracy of the time to accuracy, instead of that of the study. Accuracies that differ
+    by less than `margin` are equal. Both are fractions.
     """
     from paceline.rebuild import rebuild
 
@@ -120,5 +120,5 @@ def open_results(folder: str | Path, *, target: float | None = None, margin: flo
     folder = Path(folder).expanduser()
     results, model = rebuild(folder, say=notes.append, target=target, margin=margin)
     if target is not None and not any(point.learning and point.learning.target for point in results.points):
-        notes.append("No run has a validation accuracy to look for the target in: the study needs data.validation.")
+        notes.append("No run has a validation accuracy to compare with the target: the study needs data.validation.")
     return Results(results=results, model=model, folder=folder, notes=tuple(notes))

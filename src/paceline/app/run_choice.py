@@ -1,4 +1,4 @@
-"""Which run is meant by a folder: the run itself, or of a study the named one, or the median of its widest point."""
+"""The run of a folder: the folder of one run, or a run of a study, by default the median run with the most ranks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Traced:
-    """A run of a study that left spans."""
+    """A run of a study that has spans."""
 
     point_id: str
     label: str
@@ -25,48 +25,48 @@ class _Traced:
     number: int
     folder: RunFolder
     result: RunResult | None
-    """None where it is not finished."""
+    """None if it is not finished."""
 
 
 def read_chosen(folder: Path, point: str | None, run: int | None) -> tuple[RunTrace, str]:
-    """The spans of the run that was asked for, and which was chosen where none was named; empty where one was."""
+    """The spans of the selected run, and a text about the selection; empty if the run was named."""
     from paceline.storage.run_trace import read_run
 
     chosen, why = chosen_run(folder.expanduser(), point, run)
     found = read_run(chosen)
     if not found.traces:
         raise StorageError(
-            f"None of the spans in {chosen.spans} can be read.",
+            f"No spans in {chosen.spans} can be read.",
             right="\n".join(found.problems),
-            next="paceline run and paceline study make such folders.",
+            next="Run it again with `paceline run` or `paceline study`.",
         )
     return found, why
 
 
 def chosen_run(folder: Path, point: str | None, run: int | None) -> tuple[RunFolder, str]:
-    """The folder of the run that was asked for, and why it was taken; an error where there is none."""
+    """The folder of the selected run, and a text about the selection; an error if there is none."""
     if RunFolder(folder).spans.is_dir():
         if point is not None or run is not None:
             raise RequestError(
-                f"{folder} is the folder of one run: --point and --run choose among those of a study.",
-                next=f"paceline trace {folder}",
+                f"{folder} is the folder of one run: a point and a run can only be selected in a study folder.",
+                next=f"Leave them out: paceline trace {folder}",
             )
         return RunFolder(folder), ""
     if not StudyFolder(folder).study.is_file():
-        what = f"{folder} is neither the folder of a run nor that of a study."
+        what = f"{folder} is neither a run folder nor a study folder."
         raise FolderError(
             what if folder.exists() else f"There is no folder {folder}.",
-            right="The folder of a run has spans/ in it, that of a study has study.toml.",
-            next="paceline run and paceline study make such folders.",
+            right="A run folder has spans/ in it, a study folder has study.toml.",
+            next="`paceline run` and `paceline study` create such folders.",
         )
     runs = _traced(folder)
     found = _of_run(_of_point(runs, point), run)
     named = point is not None and run is not None
-    return found.folder, "" if named else _choice(found, runs, median=run is None)
+    return found.folder, "" if named else _selection_text(found, runs, median=run is None)
 
 
 def _traced(folder: Path) -> list[_Traced]:
-    """The runs of a study that left spans, by point."""
+    """The runs of a study that have spans, by point."""
     from paceline.records.study import point_label
     from paceline.studies.folder.collect import collect
 
@@ -87,15 +87,15 @@ def _traced(folder: Path) -> list[_Traced]:
     ]
     if not runs:
         raise FolderError(
-            f"No run of the study in {folder} has left spans.",
-            right="A run records them while it trains.",
-            next=f"Go on with it: paceline study {StudyFolder(folder).study} --out {folder}",
+            f"No run of the study in {folder} has spans.",
+            right="A run records spans while it trains.",
+            next=f"Continue it: paceline study {StudyFolder(folder).study} --out {folder}",
         )
     return runs
 
 
 def _of_point(runs: Sequence[_Traced], name: str | None) -> list[_Traced]:
-    """The runs of the point with this name, or of the widest that has a finished one."""
+    """The runs of the point with this name; without a name, of the point with the most ranks, finished ones first."""
     if name is None:
         widest = max(runs, key=lambda run: (run.result is not None, run.processes))
         return [run for run in runs if run.point_id == widest.point_id]
@@ -104,16 +104,16 @@ def _of_point(runs: Sequence[_Traced], name: str | None) -> list[_Traced]:
     points = dict.fromkeys(run.point_id for run in found)
     if len(points) == 1:
         return found
-    what = f"--point {name} could be {' or '.join(points)}." if points else f"There is no point {name!r} with spans."
+    what = f"The point {name!r} is ambiguous: {' or '.join(points)}." if points else f"No point {name!r} has spans."
     raise RequestError(
         what,
         right=f"Points: {', '.join(dict.fromkeys(run.point_id for run in runs))}.",
-        next=f"For example: --point {runs[0].point_id}",
+        next=f"For example: --point {runs[0].point_id}, or point={runs[0].point_id!r} in Python.",
     )
 
 
 def _of_run(runs: Sequence[_Traced], number: int | None) -> _Traced:
-    """The run with this number, or the median one of those that are finished, or the last."""
+    """The run with this number; without one, the median of the finished runs, or the last run."""
     from paceline.analyze.points.median_run import median_result
 
     if number is None:
@@ -122,15 +122,15 @@ def _of_run(runs: Sequence[_Traced], number: int | None) -> _Traced:
     found = next((run for run in runs if run.number == number), None)
     if found is None:
         raise RequestError(
-            f"There is no run {number} of {runs[0].point_id} with spans.",
+            f"{runs[0].point_id} has no run {number} with spans.",
             right=f"Runs: {', '.join(str(run.number) for run in runs)}.",
-            next=f"For example: --point {runs[0].point_id} --run {runs[0].number}",
+            next=f"For example: --run {runs[0].number}, or run={runs[0].number} in Python.",
         )
     return found
 
 
-def _choice(taken: _Traced, runs: Sequence[_Traced], *, median: bool) -> str:
-    """Which run was taken, why, and what else there is."""
+def _selection_text(taken: _Traced, runs: Sequence[_Traced], *, median: bool) -> str:
+    """The selected run, the reason, and the other runs."""
     numbers: dict[str, list[str]] = {}
     for run in runs:
         if run is not taken:
@@ -140,6 +140,6 @@ def _choice(taken: _Traced, runs: Sequence[_Traced], *, median: bool) -> str:
     state = why if taken.result is not None else ", which is not finished"
     lines = [f"This is run {taken.number} of {taken.point_id} ({taken.label}){state}."]
     if numbers:
-        lines.append("Others, chosen with --point and --run:")
+        lines.append("Select another run with --point and --run (in Python: point=, run=):")
         lines += [f"  {point}: run {', '.join(found)}" for point, found in numbers.items()]
     return "\n".join(lines)

@@ -1,13 +1,13 @@
-"""Results that show themselves: `print` writes their text, a notebook shows it as a card."""
+"""The base of results that are read as text, by `print` and in notebooks."""
 
 from __future__ import annotations
 
 NOTEBOOK_WIDTH = 110
-"""Characters of a line in a notebook's card."""
+"""Characters per line in a notebook."""
 
 
 class ShownText:
-    """A result that is read as text."""
+    """A result that `print` writes as text and a notebook displays as a card."""
 
     __slots__ = ()
 
@@ -17,7 +17,7 @@ class ShownText:
         raise NotImplementedError
 
     def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
-        """The result as text of this width."""
+        """The result as text of at most `width` columns."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

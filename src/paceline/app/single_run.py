@@ -1,4 +1,4 @@
-"""`paceline.training` and `paceline.run`: one run, of a study's point or of a script of the user's own."""
+"""`paceline.train` and `paceline.run`: one run of a point of a study, or of the user's script."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SingleRun(ShownText):
-    """One finished run, and the results of the study folder that holds it alone."""
+    """One finished run, and the results of its study folder, which has no other run."""
 
     result: RunResult
     """The figures of the run: epochs, test accuracy, times."""
     results: Results
     run_folder: RunFolder
-    """The files of the run; `run_folder.rank_log(0)` is what rank 0 printed."""
+    """The files of the run; `run_folder.rank_log(0)` is the output of rank 0."""
 
     @property
     def folder(self) -> Path:
@@ -40,7 +40,7 @@ class SingleRun(ShownText):
 
     @property
     def report(self) -> Path | None:
-        """The report's path; None where it could not be written."""
+        """The path of the report; None if it could not be written."""
         return self.results.report
 
     @property
@@ -48,7 +48,7 @@ class SingleRun(ShownText):
         return f"{counted(self.result.ranks, 'rank')}, {counted(self.result.steps, 'step')} in {self.folder}"
 
     def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
-        """Test accuracy, or where the time of a script went, then what was noticed."""
+        """Test accuracy, or the time ledger of a script, and the findings as text."""
         from paceline.reporting.text.single_run_text import render
 
         return render(self.result, self.results.model, width=width, color=color)
@@ -75,15 +75,15 @@ def train(
 ) -> SingleRun:
     """Train once: one run of one point of a study.
 
-    `ranks` is the study's first number of ranks where None; of a study that varies more, the first value of each
-    factor is taken. A run that was stopped continues from its last checkpoint, and a finished one is only read. The
-    folder is runs/train-NAME where `out` is None. RunError is raised where the run fails.
+    If `ranks` is None, it is the first number of ranks of the study; the first value of every other factor is used. A
+    stopped run continues from its last checkpoint, and a finished one is only read. If `out` is None, the folder is
+    runs/train-NAME. RunError is raised if the run fails.
     """
     loaded = load(source, ranks=ranks, strategy=strategy, launcher=launcher, site=site, repeats=1, set=set)
     if (script := loaded.study.script) is not None:
         raise RequestError(
-            f"{source} is a study of a script, {script.path}: Paceline does not train there.",
-            right="A script is run once by `paceline run`, and on several numbers of ranks by `paceline study`.",
+            f"{source} is a study of the script {script.path}, which cannot be trained by Paceline.",
+            right="Run a script once with `paceline run`, or on several numbers of ranks with `paceline study`.",
             next=shlex.join(["paceline", "run", "--", script.path, *script.arguments]),
         )
     outcome = _Outcome(study_folder(loaded, out, prefix="train-"), events)
@@ -91,7 +91,7 @@ def train(
     if outcome.result is None:
         raise RunError(
             "\n".join(results.failures.values()) or "The run was not finished.",
-            next=f"The logs of the ranks are in {outcome.folder}; the same command starts it again.",
+            next=f"The logs of the ranks are in {outcome.folder}. The same command starts it again.",
         )
     return outcome.single_run(results)
 
@@ -110,10 +110,10 @@ def run(
     fresh: bool = False,
     events: Callable[[Event], None] | None = None,
 ) -> SingleRun:
-    """Run a PyTorch script on N ranks, unchanged, and record where its time goes.
+    """Run a PyTorch script on N ranks, without changes to it, and record where its time goes.
 
-    `arguments` are the script's words, `ranks` and `threads` of each rank are 1 where None. Each run has a folder of
-    its own below runs/ where `out` is None. RunError is raised where the script fails on some rank.
+    `arguments` are those of the script. `ranks`, and `threads` per rank, are 1 if None. If `out` is None, every run
+    gets a new folder below runs/. RunError is raised if the script fails on any rank.
     """
     loaded = load_script(
         script, arguments, ranks=ranks, launcher=launcher, site=site, repeats=1, threads=threads, set=set
@@ -126,7 +126,7 @@ def run(
 
 
 class _Outcome:
-    """Passes events on, and notes the result of the one run."""
+    """Forwards events, and stores the result of the run."""
 
     def __init__(self, folder: Path, events: Callable[[Event], None] | None) -> None:
         self.folder = folder
@@ -151,13 +151,13 @@ class _Outcome:
 
 def _execute(whole: LoadedStudy, outcome: _Outcome, *, fresh: bool, force: bool) -> Results:
     """Execute the first point of a study."""
-    settings = replace(whole.study.run, ranks=whole.study.run.ranks[:1])  # none where hosts and ranks per host say it
+    settings = replace(whole.study.run, ranks=whole.study.run.ranks[:1])  # empty if hosts and ranks per host define it
     loaded = replace(whole, study=replace(whole.study, run=settings, vary={}))
     return execute_study(loaded, outcome.folder, fresh=fresh, force=force, events=outcome)
 
 
 def _new_folder(name: str) -> Path:
-    """A folder that does not exist yet: two runs of a script are two runs."""
+    """A new folder below runs/, with the name, the date and the time."""
     stem = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
     folder, number = Path("runs") / stem, 1
     while folder.exists():
@@ -167,9 +167,10 @@ def _new_folder(name: str) -> Path:
 
 
 def _script_failure(results: Results, folder: RunFolder | None) -> RunError:
-    """The error of a script that failed on some rank, with where to see what it did until then."""
+    """The error of a failed script, with the command that shows its trace."""
     what = "\n".join(results.failures.values()) or "The run was not finished."
     if folder is None or not any(folder.spans.glob("*.arrows")):
-        again = "Put it right and give the same command again; what can be wrong here: paceline doctor"
-        return RunError(what, next=again)
-    return RunError(what, next=f"What it did until then: {shlex.join(['paceline', 'trace', str(folder.path)])}")
+        return RunError(what, next="Fix the script and run it again. Check this machine with: paceline doctor")
+    return RunError(
+        what, next=f"See its trace up to the failure: {shlex.join(['paceline', 'trace', str(folder.path)])}"
+    )

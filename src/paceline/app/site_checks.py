@@ -1,9 +1,9 @@
-"""A site's profile, tried out: what it says is looked at, then two ranks are started under its launcher for real.
+"""Checks of a site profile: its settings are checked, then two ranks are started with its launcher.
 
-    profile ─▶ launcher, interface, partition, modules ─▶ two ranks: start, meet, sum a few arrays ─▶ a line per rank
+    profile ─▶ launcher, interface, partition, modules ─▶ two ranks: start, rendezvous, all-reduce ─▶ a line per rank
 
-The run's folder lies below runs/, because a launcher of several hosts needs one that all of them see. It is removed
-after a good end, and kept for its logs after a bad one.
+The run folder is below runs/, because all hosts need access to it. It is removed after success; after a failure it
+stays, with the logs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HEARTBEAT_S = 30.0
 
 
 def checks(name: str, runs: Path) -> Iterator[Check]:
-    """Everything that is looked at of a site; ends after what makes the rest pointless."""
+    """All checks of a site profile; ends after a failure that prevents the next checks."""
     from paceline.studies.load.sites import site_file, site_tables
 
     try:
@@ -42,8 +42,8 @@ def checks(name: str, runs: Path) -> Iterator[Check]:
         return
     yield Check(name="Profile", found=str(site_file(name)), facts=dict(tables))
     settings, starter = settings_of(name, tables)
-    looked = list(_details(starter, settings))
-    yield from looked
+    details = list(_details(starter, settings))
+    yield from details
     launcher: Launcher = catalog.load("launcher", starter)(command=python("-m", _HELLO), settings=settings)
     point = hello_point(starter, settings)
     try:
@@ -52,21 +52,21 @@ def checks(name: str, runs: Path) -> Iterator[Check]:
         yield _failed("Launcher", error)
         return
     yield Check(name="Launcher", found=f"{starter}: {launcher.placement(point).text}", facts={"launcher": starter})
-    if not any(check.status == "error" for check in looked):
+    if not any(check.status == "error" for check in details):
         yield from _hello(launcher, point, settings, runs)
 
 
 def settings_of(name: str, tables: dict[str, dict[str, object]]) -> tuple[LaunchSettings, str]:
-    """What a profile says of starting ranks, and the launcher that it names."""
-    told = {key: tuple(value) if isinstance(value, list) else value for key, value in tables["launch"].items()}
-    if "grace_s" in told:
-        told["grace_s"] = float(str(told["grace_s"]))
-    settings = LaunchSettings(site=name, **told)  # pyright: ignore[reportArgumentType]
+    """The launch settings of a profile, and the name of its launcher."""
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in tables["launch"].items()}
+    if "grace_s" in values:
+        values["grace_s"] = float(str(values["grace_s"]))
+    settings = LaunchSettings(site=name, **values)  # pyright: ignore[reportArgumentType]
     return settings, str(tables["run"].get("launcher", "local"))
 
 
 def hello_point(launcher: str, settings: LaunchSettings) -> Point:
-    """Two ranks, on two hosts where the profile says how hosts reach each other."""
+    """A point with two ranks; on two hosts if the profile configures the connection between hosts."""
     entry = catalog.launcher(launcher)
     apart = entry.several_hosts and all(getattr(settings, key) for key in entry.hosts_need)
     apart = apart and (not entry.named_machines or len(settings.machines) > 1)
@@ -85,7 +85,7 @@ def hello_point(launcher: str, settings: LaunchSettings) -> Point:
 
 
 def _details(starter: str, settings: LaunchSettings) -> Iterator[Check]:
-    """What of a profile can be compared with this machine."""
+    """The checks of settings that can be compared with this machine."""
     entry = catalog.launcher(starter)
     if settings.interface and entry.several_hosts:
         yield _interface(settings.interface, elsewhere=entry.is_scheduler)
@@ -94,12 +94,12 @@ def _details(starter: str, settings: LaunchSettings) -> Iterator[Check]:
     if entry.lists_partitions:
         yield from _partition(settings.partition)
     if settings.modules and entry.is_scheduler:
-        found = f"{', '.join(settings.modules)}: loaded by the job, on the machine that runs it; not looked for here"
+        found = f"{', '.join(settings.modules)}: loaded by the job on its hosts; not checked here"
         yield Check(name="Modules", found=found)
 
 
 def _interface(name: str, *, elsewhere: bool) -> Check:
-    """The interface between hosts; that of a job's hosts cannot be seen from here."""
+    """The network interface between hosts; `elsewhere` if ranks run on other hosts than this one."""
     import psutil
 
     there = {
@@ -114,30 +114,30 @@ def _interface(name: str, *, elsewhere: bool) -> Check:
         name="Interface",
         found=f"this host has no interface {name!r} with an IPv4 address; it has {', '.join(usable)}",
         status="warning" if elsewhere else "error",
-        remedy="The hosts of a job may differ from this one: see the ranks below."
+        remedy="The hosts of a job may have other interfaces: see the ranks below."
         if elsewhere
-        else f"Put another into launch.interface{f': did you mean {near!r}?' if near else '.'}",
+        else f"Set launch.interface to another one{f': did you mean {near!r}?' if near else '.'}",
     )
 
 
 def _agent(settings: LaunchSettings) -> Check:
-    from paceline.app.launcher_checks import found
+    from paceline.app.launcher_checks import program_path
 
-    program = found(settings.agent[0])
+    program = program_path(settings.agent[0])
     words = " ".join(settings.agent)
     if program is None:
-        remedy = "Put the command that runs another on a host into launch.agent, such as ssh."
+        remedy = "Set launch.agent to a command that runs another command on a host, such as ssh."
         return Check(name="Agent", found=f"{words}: there is no such program", status="error", remedy=remedy)
     return Check(name="Agent", found=f"{words} ({program}), to {', '.join(settings.machines)}")
 
 
 def _partition(asked: str) -> Iterator[Check]:
-    from paceline.app.launcher_checks import ANSWER_S, Asked, slurm_partitions
+    from paceline.app.launcher_checks import ANSWER_S, Query, slurm_partitions
 
-    said = Asked("sinfo", "--noheader", "--format=%R").answer(time.monotonic() + 10 * ANSWER_S)
-    known = slurm_partitions(said)
+    output = Query("sinfo", "--noheader", "--format=%R").answer(time.monotonic() + 10 * ANSWER_S)
+    known = slurm_partitions(output)
     if known is None:
-        remedy = "See whether SLURM's controller is up: scontrol ping"
+        remedy = "Check whether SLURM's controller is running: scontrol ping"
         yield Check(name="Partition", found="sinfo does not answer", status="error", remedy=remedy)
     elif asked and asked not in known:
         near = catalog.nearest(asked, known)
@@ -148,7 +148,7 @@ def _partition(asked: str) -> Iterator[Check]:
 
 
 def _hello(launcher: Launcher, point: Point, settings: LaunchSettings, runs: Path) -> Iterator[Check]:
-    """Start the two ranks; a line for each, or the launcher's own error."""
+    """Start the two ranks; a check for each, or the error of the launcher."""
     from paceline.storage.codec import write_record
     from paceline.studies.execute.compose import new_manifest
 
@@ -156,7 +156,7 @@ def _hello(launcher: Launcher, point: Point, settings: LaunchSettings, runs: Pat
     runs.mkdir(parents=True, exist_ok=True)
     folder = RunFolder(Path(tempfile.mkdtemp(prefix="hello-", dir=runs.absolute())))
     try:
-        told = new_manifest(
+        manifest = new_manifest(
             Run(point=point, number=1),
             study=Study(name="hello", launch=settings),
             data_folder=folder.path,
@@ -164,10 +164,10 @@ def _hello(launcher: Launcher, point: Point, settings: LaunchSettings, runs: Pat
             placement=launcher.placement(point),
             attempt=1,
         )
-        write_record(folder.manifest, told)
-        began = time.monotonic()
-        outcome = launcher.run(folder, told, heartbeat_s=HEARTBEAT_S)
-        took_s = time.monotonic() - began
+        write_record(folder.manifest, manifest)
+        started_at = time.monotonic()
+        outcome = launcher.run(folder, manifest, heartbeat_s=HEARTBEAT_S)
+        total_s = time.monotonic() - started_at
         ranks = [_rank(folder, report) for report in outcome.reports]
     except PacelineError as error:
         yield _failed("Hello", error)
@@ -177,27 +177,27 @@ def _hello(launcher: Launcher, point: Point, settings: LaunchSettings, runs: Pat
         with contextlib.suppress(OSError):
             runs.rmdir()
     yield from ranks
-    found = f"two ranks started, met and exchanged within {duration_text(took_s)}"
-    yield Check(name="Hello", found=found, facts={"total_s": took_s})
+    found = f"two ranks started, connected and exchanged data in {duration_text(total_s)}"
+    yield Check(name="Hello", found=found, facts={"total_s": total_s})
 
 
 def _rank(folder: RunFolder, report: RankReport) -> Check:
-    """What one rank met with."""
+    """The times of one rank: start, rendezvous and all-reduces."""
     from paceline.storage.codec import plain, read_record
     from paceline.training.hello import Hello, hello_file
 
-    said = read_record(hello_file(folder, report.rank), Hello)
+    hello = read_record(hello_file(folder, report.rank), Hello)
     exchanges = ", ".join(
         f"{bytes_text(size) if size >= 1000 else f'{size} bytes'} in {duration_text(took_s)}"
-        for size, took_s in zip(said.sizes_bytes, said.exchanges_s, strict=True)
+        for size, took_s in zip(hello.sizes_bytes, hello.exchanges_s, strict=True)
     )
-    # The kernel notes the start of a process in hundredths of a second.
-    started = "at once" if said.started_s < 0.02 else f"{duration_text(said.started_s)} after it was asked for"
-    found = f"on {said.host}: started {started}, met the other after {duration_text(said.met_s)}; sums of {exchanges}"
-    return Check(name=f"Rank {report.rank}", found=found, facts=plain(said))
+    # The kernel records the start of a process in hundredths of a second.
+    started = "immediately" if hello.started_s < 0.02 else f"{duration_text(hello.started_s)} after the request"
+    found = f"on {hello.host}: started {started}, rendezvous in {duration_text(hello.met_s)}; all-reduce of {exchanges}"
+    return Check(name=f"Rank {report.rank}", found=found, facts=plain(hello))
 
 
 def _failed(name: str, error: PacelineError) -> Check:
-    """An error as a line of the doctor's."""
+    """An error as a failed check."""
     remedy = "\n".join(part for part in (error.right, error.next) if part)
     return Check(name=name, found=error.what, status="error", remedy=remedy)

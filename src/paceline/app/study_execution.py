@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def ignore_event(event: Event) -> None:
-    """The listener of a study that is run from Python: it prints nothing."""
+    """The default listener, which ignores all events."""
 
 
 def study(
@@ -44,13 +44,12 @@ def study(
 ) -> Results:
     """Run a study, or continue one, and return its results; finished runs are not repeated.
 
-    `source` is the name of a shipped study or a TOML file, `set` overrides its values
-    ({"train.lr": 0.01}), `out` is the folder (runs/NAME where None). Instead of `source`, `script` is a PyTorch
-    script of your own and `arguments` are its words. Several values make a factor: strategy=["ddp", "flat"]. `size`
-    is small or full, of a study that has both; small where None. `budget` ends the study before it has spent more
-    rank-hours, `force` runs even where the allocation makes the figures meaningless. `events` is called with every
-    event of the execution. Runs that failed are in `failures` of the results; RunError is raised where no run at all
-    was finished.
+    `source` is the name of a shipped study or a TOML file, `set` overrides its values ({"train.lr": 0.01}), `out` is
+    the folder (runs/NAME if None). Instead of `source`, `script` is your own PyTorch script, with its `arguments`.
+    Several values make a factor: strategy=["ddp", "flat"]. `size` is small or full, for a study that has both; small
+    if None. `budget` stops the study before it uses more rank-hours. `force` runs even if the allocation makes the
+    figures meaningless. `events` is called with every event of the execution. Failed runs are in `failures` of the
+    results; RunError is raised if no run was finished.
     """
     loaded = load_either(
         source,
@@ -85,7 +84,7 @@ def execute_study(
     force: bool = False,
     events: Callable[[Event], None] | None = None,
 ) -> Results:
-    """Execute the runs that are missing from the folder, then rebuild its results."""
+    """Execute the missing runs of the folder, then rebuild its results."""
     from paceline.studies.execute.events import StudyLoaded
     from paceline.studies.execute.execute import execute
 

@@ -1,4 +1,4 @@
-"""`paceline.export`: a run's trace, or a study's runs, in a format that other programs read."""
+"""`paceline.export`: the trace of a run, or the runs of a study, for other programs."""
 
 from __future__ import annotations
 
@@ -21,19 +21,15 @@ if TYPE_CHECKING:
 Writer = Callable[[BinaryIO], None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Format:
-    """What a format's file is called, and how to open it."""
-
-    name: str
-    opening: str
-
-
+# format -> name of its file, and how to open it
 FORMATS = {
-    "chrome": _Format("trace.json.gz", "Open it with ui.perfetto.dev or chrome://tracing: nothing leaves the browser."),
-    "parquet": _Format("spans.parquet", "Open it with: pyarrow.parquet.read_table(FILE), pandas, polars or DuckDB."),
-    "csv": _Format("spans.csv", "Open it with any program that reads tables."),
-    "chakra": _Format("chakra", "Give its files to a simulator that reads Chakra traces, such as ASTRA-sim."),
+    "chrome": (
+        "trace.json.gz",
+        "Open it with ui.perfetto.dev or chrome://tracing; the file stays on this machine.",
+    ),
+    "parquet": ("spans.parquet", "Open it with: pyarrow.parquet.read_table(FILE), pandas, polars or DuckDB."),
+    "csv": ("spans.csv", "Open it with any program that reads tables."),
+    "chakra": ("chakra", "Use its files with a simulator that reads Chakra traces, such as ASTRA-sim."),
 }
 
 
@@ -42,26 +38,26 @@ class TraceExport(ShownText):
     """The files of one run's trace."""
 
     folder: str
-    """Of the run."""
+    """The run folder."""
     format: str
     target: Path
     files: tuple[Path, ...]
     spans: int
     ranks: int
     problems: tuple[str, ...]
-    """What of the trace could not be read, in sentences."""
+    """Unreadable parts of the trace, as sentences."""
     chosen: str
-    """Which run was taken, and why; empty where it was named."""
+    """The selected run and the reason; empty if it was named."""
 
     @property
     def headline(self) -> str:
         return f"{self.format}, {self.target}"
 
     def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
-        """What was written, and how to open it."""
+        """The written file, and how to open it, as text."""
         size = sum(path.stat().st_size for path in self.files)
         what = f"{counted(self.spans, 'span')} of {counted(self.ranks, 'rank')}, {bytes_text(size)}"
-        return f"Wrote {self.target} ({what}).\n{FORMATS[self.format].opening}"
+        return f"Wrote {self.target} ({what}).\n{FORMATS[self.format][1]}"
 
     def to_dict(self) -> dict[str, Any]:
         """The object of `--json`."""
@@ -84,10 +80,10 @@ def export(
     run: int | None = None,
     force: bool = False,
 ) -> TraceExport | TrackedExport:
-    """Write the trace of one run, or every finished run, in a format that other programs read.
+    """Write the trace of one run, or every finished run, for other programs.
 
     `format` is chrome, parquet, csv or chakra for a trace, tensorboard or mlflow for runs. `out` is the file or folder
-    to write. `point` and `run` choose among the runs of a study. What is there already is kept unless `force`.
+    to write. `point` and `run` select a run of a study. Existing files are replaced only with `force`.
     """
     from paceline.storage.codec import whole_file
 
@@ -98,7 +94,7 @@ def export(
         raise _unknown(format)
     target = _target(format, target)
     read, chosen = read_chosen(Path(folder), point, run)
-    # As the readers of Chakra traces expect them: trace.0.et, trace.1.et, ...
+    # File names that readers of Chakra traces expect: trace.0.et, trace.1.et, ...
     files = [target / f"trace.{each.rank}.et" for each in read.traces] if format == "chakra" else [target]
     if not force:
         _refuse_existing(files)
@@ -119,20 +115,21 @@ def export(
 
 def _target(format: str, out: Path | None) -> Path:
     """The file to write, or the folder of a Chakra trace."""
-    target = out or Path(FORMATS[format].name)
+    name, _ = FORMATS[format]
+    target = out or Path(name)
     if format != "chakra":
-        return target / FORMATS[format].name if target.is_dir() else target
+        return target / name if target.is_dir() else target
     if target.exists() and not target.is_dir():
         raise FolderError(
             f"{target} is a file.",
-            right="A Chakra trace is a folder of files, one for each rank.",
-            next="Choose a folder with --out DIR.",
+            right="A Chakra trace is a folder with a file for each rank.",
+            next="Use a folder as output, with --out DIR.",
         )
     return target
 
 
 def _writers(format: str, run: RunTrace) -> list[Writer]:
-    """What writes each of the files."""
+    """A writer for each file."""
     from paceline.analyze.views.graph import graphs
     from paceline.analyze.views.tracks import tracks
     from paceline.reporting.export.chakra import write_chakra
@@ -150,7 +147,7 @@ def _write(write: Writer, file: BinaryIO, *, compressed: bool) -> None:
     if not compressed:
         write(file)
         return
-    # Without a time in it the same trace is the same file.
+    # Without a time stamp, equal traces give equal files.
     with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=6) as packed:
         write(packed)  # pyright: ignore[reportArgumentType]
 
@@ -160,9 +157,9 @@ def _refuse_existing(files: list[Path]) -> None:
     if there:
         more = f" and {counted(len(there) - 1, 'other')}" if len(there) > 1 else ""
         raise FolderError(
-            f"{there[0]}{more} is there already.",
-            right="An export replaces nothing unless it is told to.",
-            next="Choose another place with --out PATH, or replace it with --force.",
+            f"{there[0]}{more} already exists.",
+            right="An export does not replace files unless it is forced.",
+            next="Use another path (--out PATH), or replace it (--force; in Python: force=True).",
         )
 
 

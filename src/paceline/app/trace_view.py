@@ -1,4 +1,4 @@
-"""`paceline.trace`: where the time of one run went, rank by rank and message by message."""
+"""`paceline.trace`: where the time of one run went, by rank and by message."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TraceView(ShownText):
-    """What the traces of one run show."""
+    """The analysis of the trace of one run."""
 
     run: RunTrace
     """The spans of every rank, on one time line."""
@@ -27,13 +27,13 @@ class TraceView(ShownText):
     explained: dict[str, float]
     """How much of the lost efficiency each factor explains, as a fraction."""
     causes: tuple[SlowCause, ...]
-    """What made the run slow, the largest cause first."""
+    """Causes of lost time, the largest first."""
     cpu: CpuTimes | None
-    """What its processes used; None where it was not measured."""
+    """CPU times of its processes; None if they were not measured."""
     chosen: str
-    """Which run was taken, and why; empty where it was named."""
+    """The selected run and the reason; empty if it was named."""
     top: int = 10
-    """Rows of a table that may have very many."""
+    """Maximum rows of long tables."""
     whole_matrix: bool = False
 
     @property
@@ -41,7 +41,7 @@ class TraceView(ShownText):
         return f"{self.run.name}, {counted(len(self.run.traces), 'rank')}"
 
     def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
-        """Ledger, efficiency tree, messages, stragglers and critical path as tables."""
+        """Ledger, efficiency tree, messages, stragglers and critical path as text tables."""
         from paceline.reporting.text.trace_text import render
 
         return render(
@@ -73,11 +73,11 @@ class TraceView(ShownText):
 def trace(
     folder: str | Path, *, point: str | None = None, run: int | None = None, top: int = 10, matrix: bool = False
 ) -> TraceView:
-    """Where the time of one run went: `folder` is that of a run, or of a study.
+    """Where the time of one run went; `folder` is that of a run, or of a study.
 
-    Of a study it is the median run of the point with the most ranks, where `point` and `run` do not name another.
-    `top` limits the rows of long tables, `matrix` shows all pairs of ranks, however many. A run that was killed is
-    read as far as it got.
+    In a study folder, it is the median run of the point with the most ranks, unless `point` or `run` select another.
+    `top` limits the rows of long tables. `matrix` shows all pairs of ranks, for any number of ranks. The trace of a
+    killed run is read up to its end.
     """
     from paceline.analyze.run.cpu_time import cpu_times
     from paceline.analyze.run.efficiencies import explained
@@ -88,7 +88,7 @@ def trace(
 
     if top < 1:
         raise RequestError(
-            f"--top {top} leaves nothing to show.", right="For example: --top 20", next="See: paceline trace --help"
+            f"Tables cannot be limited to {top} rows.", right="For example: --top 20", next="See: paceline trace --help"
         )
     read, chosen = read_chosen(Path(folder), point, run)
     dissected = run_analysis(read)

@@ -1,4 +1,4 @@
-"""Runs, not traces, for TensorBoard and MLflow, the programs that compare them."""
+"""Export of finished runs to experiment trackers: TensorBoard and MLflow."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from paceline.studies.folder.collect import FinishedRun
 
 TRACKERS = {"tensorboard": "tensorboard", "mlflow": "mlruns"}
-"""Format -> the folder that its files go into where --out does not name one."""
+"""Format -> default output folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TrackedExport(ShownText):
-    """The finished runs of a study, as a tracker of experiments keeps them."""
+    """Finished runs of a study, written for an experiment tracker."""
 
     folder: str
     format: str
     target: Path
     study: str
     runs: tuple[str, ...]
-    """What the tracker calls each run."""
+    """The files or run ids in the tracker."""
     chosen: str = ""
     problems: tuple[str, ...] = ()
 
@@ -38,7 +38,7 @@ class TrackedExport(ShownText):
         return f"{self.format}, {self.target}"
 
     def text(self, *, width: int = NOTEBOOK_WIDTH, color: bool = False) -> str:
-        """What was written, and how to see it."""
+        """The written runs, and how to open them, as text."""
         opening = _opening(self.format, self.target)
         return f"Wrote {counted(len(self.runs), 'run')} of {self.study} into {self.target}.\n{opening}"
 
@@ -50,18 +50,22 @@ class TrackedExport(ShownText):
 def export_runs(
     folder: Path, format: str, out: Path | None, point: str | None, run: int | None, *, force: bool
 ) -> TrackedExport:
-    """Write every finished run of a study, or those of one point, or one run, for a tracker of experiments."""
+    """Write every finished run of a study, or those of one point, or one run, for an experiment tracker."""
     found = _chosen(folder, point, run)
     target = out or Path(TRACKERS[format])
     if target.exists() and not target.is_dir():
-        raise FolderError(f"{target} is a file.", right="Runs go into a folder.", next="Choose one with --out DIR.")
+        raise FolderError(
+            f"{target} is a file.",
+            right="Runs are written into a folder.",
+            next="Use a folder as output, with --out DIR.",
+        )
     write = _to_tensorboard if format == "tensorboard" else _to_mlflow
     names = write(target, found, force=force)
     return TrackedExport(folder=str(folder), format=format, target=target, study=found[0][0].study, runs=tuple(names))
 
 
 def _chosen(folder: Path, point: str | None, number: int | None) -> list[tuple[TrackedRun, RunFolder]]:
-    """The finished runs that were asked for, in the words of a tracker."""
+    """The selected finished runs."""
     from paceline.records.study import point_label
     from paceline.reporting.export.tracked import tracked_run
     from paceline.studies.folder.collect import collect
@@ -73,29 +77,31 @@ def _chosen(folder: Path, point: str | None, number: int | None) -> list[tuple[T
     labels = {point_id: point_label(each, study.study.vary) for point_id, each in points.items()}
     runs = [run for run in study.runs if _wanted(run, labels[run.result.point_id], point, number)]
     if not runs:
-        what = "has a finished run" if point is None and number is None else "is finished and fits --point and --run"
-        go_on = shlex.join(("paceline", "study", str(StudyFolder(folder).study), "--out", str(folder)))
+        which = "" if point is None and number is None else " that matches the selected point and run"
+        command = shlex.join(("paceline", "study", str(StudyFolder(folder).study), "--out", str(folder)))
         raise RequestError(
-            f"Nothing in {folder} {what}.", right=f"Points: {', '.join(points)}.", next=f"Go on with it: {go_on}"
+            f"{folder} has no finished run{which}.",
+            right=f"Points: {', '.join(points)}.",
+            next=f"Continue it: {command}",
         )
     found = []
     for run in runs:
         point_id = run.result.point_id
-        told = tracked_run(study.study.name, labels[point_id], points[point_id], run.result, run.manifest.commit)
-        found.append((told, run.folder))
+        tracked = tracked_run(study.study.name, labels[point_id], points[point_id], run.result, run.manifest.commit)
+        found.append((tracked, run.folder))
     return found
 
 
 def _single(folder: RunFolder) -> tuple[TrackedRun, RunFolder]:
-    """One run by its folder alone."""
+    """One run, from its run folder."""
     from paceline.records.run import Manifest, RunResult
     from paceline.records.study import point_label
     from paceline.reporting.export.tracked import tracked_run
     from paceline.storage.codec import read_record
 
-    told, result = read_record(folder.manifest, Manifest), read_record(folder.result, RunResult)
-    label = point_label(told.point, ("run.strategy",))
-    return tracked_run(told.study, label, told.point, result, told.commit), folder
+    manifest, result = read_record(folder.manifest, Manifest), read_record(folder.result, RunResult)
+    label = point_label(manifest.point, ("run.strategy",))
+    return tracked_run(manifest.study, label, manifest.point, result, manifest.commit), folder
 
 
 def _wanted(run: FinishedRun, label: str, point: str | None, number: int | None) -> bool:
@@ -134,13 +140,13 @@ def _to_mlflow(target: Path, runs: list[tuple[TrackedRun, RunFolder]], *, force:
     return written
 
 
-def _refuse(target: Path, there: int, *, force: bool) -> None:
-    """An export twice into the same place would show every run twice, or replace what somebody looks at."""
-    if there and not force:
+def _refuse(target: Path, existing: int, *, force: bool) -> None:
+    """Raise FolderError if runs of this study were exported before: they would appear twice."""
+    if existing and not force:
         raise FolderError(
-            f"{target} has {counted(there, 'run')} of this study already.",
-            right="An export replaces nothing unless it is told to.",
-            next="Choose another place with --out DIR, or replace them with --force.",
+            f"{target} already has {counted(existing, 'run')} of this study.",
+            right="An export does not replace runs unless it is forced.",
+            next="Use another folder (--out DIR), or replace them (--force; in Python: force=True).",
         )
 
 

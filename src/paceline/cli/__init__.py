@@ -1,1 +1,1 @@
-"""The command line: one verb per question a user has, each in a file of its own."""
+"""The command line: one file per verb, which parses options, calls `paceline.app` and prints."""

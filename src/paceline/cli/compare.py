@@ -1,4 +1,4 @@
-"""`paceline compare A B ...`: what changed between studies or runs, what of it is real, and where it comes from."""
+"""`paceline compare A B ...`: what changed between studies or runs, which changes are significant, and their causes."""
 
 from __future__ import annotations
 
@@ -23,31 +23,30 @@ _FOLDER = "A study folder, such as runs/digits, or the folder of one run."
 
 def compare(
     a: Annotated[Path, Parameter(name="A", completer=completers.study_folders, help=_FOLDER)],
-    b: Annotated[Path, Parameter(name="B", completer=completers.study_folders, help="Another of the same kind.")],
+    b: Annotated[Path, Parameter(name="B", completer=completers.study_folders, help="A folder of the same kind.")],
     /,
     *more: Annotated[
         Path,
-        Parameter(name="MORE", completer=completers.study_folders, help="Further ones: each is compared with A."),
+        Parameter(name="MORE", completer=completers.study_folders, help="More folders; each is compared with A."),
     ],
     out: Annotated[
         Path | None,
-        Parameter(
-            name="--out", metavar="FILE", help="The page to write; below runs/, named after the sides, where not given."
-        ),
+        Parameter(name="--out", metavar="FILE", help="HTML page to write; default: runs/compare-NAMES.html."),
     ] = None,
     fail_if_slower: Annotated[
         float | None,
         Parameter(
-            metavar="PERCENT", help="Exit with 1 where B is really slower by more, with the lower end of its interval."
+            metavar="PERCENT",
+            help="Exit with 1 if B is significantly slower by more than this (lower end of the interval).",
         ),
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Compare studies or runs with the first of them: what changed, what is real, and where it comes from.
+    """Compare studies or runs with the first one: what changed, which changes are significant, and their causes.
 
-    Points of studies are put together that agree in ranks and in every setting that the studies have in
-    common; what they do not have in common is listed first. Of single runs the steps are compared. The same,
-    with plots, is written as a page.
+    Points of two studies are matched if they have the same number of ranks and agree in every setting that both
+    studies share. Settings that differ are listed first. Single runs are compared step by step. The comparison is
+    also written as an HTML page with plots.
 
     For example:
 
@@ -60,8 +59,8 @@ def compare(
     console = Console.standard()
     if fail_if_slower is not None and not 0 <= fail_if_slower < math.inf:
         raise RequestError(
-            f"--fail-if-slower {fail_if_slower:g} is not a share of A's time.",
-            right="It is a number of per cent from 0 on: --fail-if-slower 5",
+            f"--fail-if-slower {fail_if_slower:g} is not a percentage of A's time.",
+            right="Use a percentage of at least 0: --fail-if-slower 5",
         )
     found = app.compare(a, b, *more, out=out)
     for note in found.notes:
@@ -73,16 +72,16 @@ def compare(
         last = found.comparison.sides[-1].name
         console.result(found.text(width=console.width, color=console.color))
         console.result(f"\nPage    {found.page or 'not written'}")
-        console.result(f"Next    Where the time of one went: {shlex.join(['paceline', 'trace', last])}")
+        console.result(f"Next    See where the time went: {shlex.join(['paceline', 'trace', last])}")
     return 0 if fail_if_slower is None else _checked(found, slower, fail_if_slower, console)
 
 
 def _checked(found: ComparedFolders, slower: Sequence[str], percent: float, console: Console) -> int:
-    """The exit code of a check, with a line about what it rests on."""
+    """Exit code of --fail-if-slower; prints the slower points, or those with too few runs to decide."""
     if slower:
         side = "B is" if len(found.comparison.against) == 1 else "Sides are"
-        console.status("FAIL", f"{side} really slower than A by more than {percent:g} %: {'; '.join(slower)}.")
+        console.status("FAIL", f"{side} significantly slower than A by more than {percent:g} %: {'; '.join(slower)}.")
         return 1
     if unchecked := found.unchecked():
-        console.status("WARN", f"Not checked, for want of runs: {'; '.join(unchecked)}.")
+        console.status("WARN", f"Not checked, too few runs: {'; '.join(unchecked)}.")
     return 0

@@ -1,7 +1,7 @@
-"""What a shell offers for a word that is being typed, where it cannot be known beforehand.
+"""Completion candidates that depend on the file system, the catalog or the user's site profiles.
 
-A shell asks `paceline __complete WORDS...` while somebody waits: nothing here imports more than the standard library
-and our own tables.
+A shell calls `paceline __complete WORDS...` while the user waits: only the standard library and the catalog are
+imported.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ if TYPE_CHECKING:
 
 Completer = Callable[["CompletionContext"], Sequence[str]]
 
-_MOST = 200
-"""Candidates that anybody would look at."""
+_MAX_CANDIDATES = 200
 
 
 def studies(context: CompletionContext) -> list[str]:
-    """The shipped studies, and the study files where the word points to."""
+    """Names of shipped studies, and study files in the folder of the typed word."""
     from paceline.studies.load.source import shipped_files
 
     files = _matching(context.incomplete, "*.toml")
@@ -30,19 +29,19 @@ def studies(context: CompletionContext) -> list[str]:
 
 
 def study_folders(context: CompletionContext) -> list[str]:
-    """Folders of studies: here, below runs/, and below what has been typed."""
+    """Study folders in and one level below the folder of the typed word."""
     word = context.incomplete
     found = [*_matching(word, "*/study.toml"), *_matching(word, "*/*/study.toml")]
-    return [str(path.parent) for path in found][:_MOST]
+    return [str(path.parent) for path in found][:_MAX_CANDIDATES]
 
 
 def names(kind: str) -> Completer:
-    """The names of a kind of the catalog, as the last of a list, too."""
+    """A completer of the catalog names of a kind, also inside a comma-separated list."""
     return lambda context: _listed(context.incomplete, catalog.names(kind))
 
 
 def choices(*known: str) -> Completer:
-    """Names that may be given several at a time, separated by commas."""
+    """A completer of fixed names, also inside a comma-separated list."""
     return lambda context: _listed(context.incomplete, known)
 
 
@@ -54,15 +53,15 @@ def sites(context: CompletionContext) -> list[str]:
 
 
 def _listed(word: str, known: Sequence[str]) -> list[str]:
-    """`md,t` goes on with `md,tex`."""
+    """Completions of the last name of a list: `md,t` becomes `md,tex`."""
     before, comma, _ = word.rpartition(",")
     return [f"{before}{comma}{name}" for name in known if name not in before.split(",")]
 
 
 def _matching(word: str, pattern: str) -> list[Path]:
-    """Paths below the folder that the word names; the shell leaves out those that do not begin with it."""
+    """Paths that match a pattern in the folder of the word; the shell filters by prefix."""
     folder = Path(word) if word.endswith("/") else Path(word).parent
     try:
-        return sorted(folder.expanduser().glob(pattern))[:_MOST]
+        return sorted(folder.expanduser().glob(pattern))[:_MAX_CANDIDATES]
     except OSError:
         return []

@@ -1,4 +1,4 @@
-"""`paceline completion SHELL`: a script by which a shell completes verbs, options, studies and folders."""
+"""`paceline completion SHELL`: a shell script that completes verbs, options, studies and folders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from paceline.cli.console import Console
 from paceline.cli.options import Json
 
-# Where a shell looks for such scripts of a user's own.
+# Where each shell looks for completion scripts of a user.
 PLACES = {
     "bash": "~/.local/share/bash-completion/completions/paceline",
     "zsh": "~/.zfunc/_paceline",
@@ -23,10 +23,10 @@ def completion(
     *,
     as_json: Json = False,
 ) -> None:
-    """Print a script for a shell that completes verbs, options, studies and their folders.
+    """Print a shell script that completes verbs, options, studies and their folders.
 
-    Kept in the file that is named on standard error, it is there in every new shell. It asks Paceline for names
-    while they are typed, so it is printed anew only after an update of Paceline.
+    Save it to the file named on standard error, and every new shell uses it. Names are looked up while you type, so
+    print the script again only after an update of Paceline.
 
     For example:
 
@@ -43,4 +43,4 @@ def completion(
         return
     console.result(script)
     here = f'eval "$(paceline completion {shell})"' if shell != "fish" else "paceline completion fish | source"
-    console.say(f"Keep it as {PLACES[shell]}, or use it in this shell alone: {here}")
+    console.say(f"Save it as {PLACES[shell]}, or use it only in this shell: {here}")

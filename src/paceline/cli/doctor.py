@@ -1,4 +1,4 @@
-"""`paceline doctor`: this machine, or a site, and what is wrong with it."""
+"""`paceline doctor`: checks of this machine, or of a site profile."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def doctor(
             name="--site",
             metavar="NAME",
             completer=completers.sites,
-            help="Check this site profile, and start two ranks under it.",
+            help="Check this site profile and start two ranks with its launcher.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Show what this machine has for training, and what is wrong with any of it, with a remedy.
+    """Check what this machine has for training; every problem is shown with a remedy.
 
-    Cores, memory, network, folders, data sets, launchers, PyTorch, its backends and GPUs. Ends with
-    exit code 1 where a study cannot run here. With --site, a site's profile: what it says is looked at, and
-    two ranks are started under its launcher, meet and exchange a few numbers.
+    Checks cores, memory, network, folders, data sets, launchers, PyTorch, its backends and GPUs. The exit code is 1
+    if a study cannot run here. With --site, the settings of a site profile are checked, and two ranks are started
+    with its launcher and exchange a few numbers.
 
     For example:
 

@@ -1,4 +1,4 @@
-"""`paceline export DIR --format NAME`: a run's trace, or a study's runs, in a format that other programs read."""
+"""`paceline export DIR --format NAME`: the trace of a run, or the runs of a study, for other programs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Target = Annotated[
     Parameter(
         name="--out",
         metavar="PATH",
-        help="File to write, or folder to write into; a name that ends in .gz is compressed. Here where not given.",
+        help="File or folder to write; a name that ends in .gz is compressed. Default: the current folder.",
     ),
 ]
-Force = Annotated[bool, Parameter(negative="", show_default=False, help="Replace files that are there already.")]
+Force = Annotated[bool, Parameter(negative="", show_default=False, help="Replace existing files.")]
 
 
 def export(
@@ -42,12 +42,12 @@ def export(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Write the trace of one run, or the learning curves of all runs, in a format that other programs read.
+    """Write the trace of one run, or the learning curves of all runs, for other programs.
 
-    chrome is Trace Event JSON for Perfetto; parquet and csv are one table of every rank's spans; chakra is one
-    MLCommons execution trace for each rank. All are on one time line. Of a study it is the median run of the point
-    with the most ranks. tensorboard and mlflow take every finished run, with its settings and its curves. What is
-    there already is kept, unless --force is given.
+    Formats of a trace: chrome (Trace Event JSON for Perfetto), parquet and csv (one table with the spans of all
+    ranks), chakra (one MLCommons execution trace per rank). All ranks share one time line. In a study folder, the
+    median run of the point with the most ranks is exported. tensorboard and mlflow get every finished run with its
+    settings and curves. Existing files are replaced only with --force.
 
     For example:
 

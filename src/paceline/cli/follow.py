@@ -1,9 +1,9 @@
-"""What a rank prints, as it comes: copied out of its log by a thread of its own.
+"""Copies the output of a rank from its log while it is written, in a background thread.
 
     rank ──▶ logs/rank-0000.log ──▶ Follower ──▶ write(text)
 
-The line that a launcher puts before every attempt is left out: what is seen is what the program itself has printed,
-to the last character, whether it ends its lines or draws over them.
+The header line that a launcher writes before every attempt is removed. Everything else is copied unchanged, including
+incomplete lines and carriage returns.
 """
 
 from __future__ import annotations
@@ -17,23 +17,22 @@ from typing import BinaryIO
 
 from paceline.launch.child import LOG_HEADER
 
-EVERY_S = 0.1
-"""Between two looks: short for a reader, long for a machine."""
+POLL_S = 0.1
 _CHUNK_BYTES = 1 << 16
-_LINE = re.compile(rb"[^\n]*\n|[^\n]+")  # a carriage return draws over a line and begins none
+_LINE = re.compile(rb"[^\n]*\n|[^\n]+")  # a carriage return does not begin a line
 
 
 class Follower:
-    """Copies what is added to a rank's log from now on."""
+    """Copies text that is appended to the log of a rank from now on."""
 
-    def __init__(self, path: Path, rank: int, write: Callable[[str], None], *, every_s: float = EVERY_S) -> None:
+    def __init__(self, path: Path, rank: int, write: Callable[[str], None], *, every_s: float = POLL_S) -> None:
         self._path = path
         self._header = f"{LOG_HEADER}rank {rank} of ".encode()
         self._write = write
         self._every_s = every_s
-        self._begun_at = path.stat().st_size if path.exists() else 0
+        self._start_offset = path.stat().st_size if path.exists() else 0
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        self._held = b""
+        self._pending = b""
         self._at_line_start = True
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="paceline-follow", daemon=True)
@@ -42,7 +41,7 @@ class Follower:
         self._thread.start()
 
     def stop(self) -> None:
-        """Copy the rest, and end; may be called again."""
+        """Copy the rest and end the thread; may be called again."""
         self._over.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -51,28 +50,28 @@ class Follower:
         file: BinaryIO | None = None
         try:
             while True:
-                over = self._over.is_set()  # before the last look: what was written until then is in it
+                over = self._over.is_set()  # read before the last poll, which then copies everything
                 if file is None and self._path.exists():
                     file = self._path.open("rb")
-                    file.seek(self._begun_at)
+                    file.seek(self._start_offset)
                 while file is not None and (chunk := file.read(_CHUNK_BYTES)):
                     self._copy(chunk)
                 if over:
                     break
                 self._over.wait(self._every_s)
         finally:
-            self._put(self._held)
+            self._put(self._pending)
             self._write(self._decoder.decode(b"", final=True))
             if file is not None:
                 file.close()
 
     def _copy(self, chunk: bytes) -> None:
-        """Hand on what is no header; the beginning of what may be one is held back until its line is whole."""
-        text, self._held = self._held + chunk, b""
+        """Write all lines but headers; an incomplete line that may be a header is buffered."""
+        text, self._pending = self._pending + chunk, b""
         for line in _LINE.findall(text):
             begins = self._at_line_start and self._header.startswith(line[: len(self._header)])
             if begins and not line.endswith(b"\n"):
-                self._held = line
+                self._pending = line
                 return
             if not (begins and line.startswith(self._header)):
                 self._put(line)

@@ -1,8 +1,9 @@
-"""Options that several verbs share, and the values people write for them."""
+"""Options that several verbs share, and parsers of their values."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,7 +34,7 @@ Overrides = Annotated[
         name="--set",
         metavar="KEY=VALUE",
         negative="",
-        help="Override a value of the study file, such as train.lr=0.01; may be given again and again.",
+        help="Override a value of the study file, such as train.lr=0.01; repeatable.",
     ),
 ]
 Strategy = Annotated[
@@ -51,7 +52,7 @@ Site = Annotated[
     Parameter(
         metavar="NAME",
         completer=completers.sites,
-        help="Site profile that fills in what the study leaves open: launcher, partition, ...",
+        help="Site profile of a cluster, with defaults for launcher, partition, ...",
     ),
 ]
 Force = Annotated[
@@ -59,7 +60,7 @@ Force = Annotated[
     Parameter(
         negative="",
         show_default=False,
-        help="Run even where what was given makes the figures meaningless, such as two ranks on one core.",
+        help="Run even if the allocation makes the figures meaningless, such as two ranks on one core.",
     ),
 ]
 Fresh = Annotated[
@@ -68,17 +69,34 @@ Fresh = Annotated[
         name="--fresh",
         negative="",
         show_default=False,
-        help="Start over: an earlier study in the folder is moved aside, not removed.",
+        help="Start over: an earlier study in the folder is renamed, not deleted.",
     ),
 ]
 Out = Annotated[
     Path | None,
-    Parameter(name="--out", metavar="DIR", help="Folder for the runs and the report; below runs/ where not given."),
+    Parameter(name="--out", metavar="DIR", help="Folder for the runs and the report; default: a folder below runs/."),
 ]
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The options of a verb that executes one point of a study."""
+
+    strategy: Strategy = None
+    launcher: Launcher = None
+    site: Site = None
+    set: Overrides = None
+    out: Out = None
+    force: Force = False
+    fresh: Fresh = False
+
+
+DEFAULT_OPTIONS = RunOptions()
+
+
 def strict_int(_: Any, tokens: Sequence[Token]) -> int:
-    """A whole number as it stands: cyclopts would take 1.5 and make it 2."""
+    """The whole number of an option; cyclopts would round 1.5 to 2."""
     try:
         return int(tokens[0].value)
     except ValueError:
@@ -96,7 +114,7 @@ RunOrStudy = Annotated[
     Parameter(
         name="DIR",
         completer=completers.study_folders,
-        help="The folder of a run, or of a study such as runs/mnist-scaling.",
+        help="Folder of a run, or of a study such as runs/mnist-scaling.",
     ),
 ]
 PointName = Annotated[
@@ -104,14 +122,12 @@ PointName = Annotated[
     Parameter(
         name="--point",
         metavar="NAME",
-        help="Point of the study: its folder's name or the beginning of it; the widest where not given.",
+        help="Point of the study: name of its folder, or a prefix of it; default: the point with the most ranks.",
     ),
 ]
 RunNumber = Annotated[
     int | None,
-    Parameter(
-        name="--run", metavar="N", converter=strict_int, help="Run of the point; the median one where not given."
-    ),
+    Parameter(name="--run", metavar="N", converter=strict_int, help="Run of the point; default: the median run."),
 ]
 
 
@@ -128,18 +144,17 @@ def whole_numbers(option: str, text: str) -> tuple[int, ...]:
 
 
 def doubled(arguments: Sequence[str]) -> list[str]:
-    """A command line with its first `--` twice: cyclopts takes one out, and a verb still sees where the others' words
-    begin."""
+    """A command line with its first `--` doubled: cyclopts removes one, and the verb still sees the other."""
     words = list(arguments)
     return [*words[: words.index("--")], "--", *words[words.index("--") :]] if "--" in words else words
 
 
 def divided(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What stands before `--`, and what after it."""
+    """The words before `--` and the words after it."""
     at = list(words).index("--") if "--" in words else len(words)
     return tuple(words[:at]), tuple(words[at + 1 :])
 
 
 def words(text: str | None) -> str | list[str] | None:
-    """The names of a list such as `ddp,flat`; one alone as it stands."""
+    """The names of a list such as `ddp,flat`; a single name as text."""
     return text.split(",") if text is not None and "," in text else text

@@ -1,4 +1,4 @@
-"""`paceline report DIR`: the results of a study, from its folder alone."""
+"""`paceline report DIR`: the results of a study, from its folder."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def report(
     folder: Annotated[
         Path,
         Parameter(
-            name="DIR", completer=completers.study_folders, help="The folder of a study, such as runs/mnist-scaling."
+            name="DIR", completer=completers.study_folders, help="Folder of a study, such as runs/mnist-scaling."
         ),
     ],
     /,
     *,
     target: Annotated[
-        float | None, Parameter(help="The validation accuracy that times are asked for: a fraction, such as 0.98.")
+        float | None, Parameter(help="Report the time to this validation accuracy: a fraction, such as 0.98.")
     ] = None,
     margin: Annotated[
-        float | None, Parameter(help="Accuracies closer than this are called equal: a fraction, 0.005 by default.")
+        float | None, Parameter(help="Accuracies that differ by less are equal: a fraction; default: 0.005.")
     ] = None,
     format: Annotated[
         str,
@@ -44,19 +44,19 @@ def report(
         Parameter(
             metavar="NAMES",
             completer=completers.choices(*FIGURES),
-            help="Draw the scaling plots for print: svg, pdf or png, or several separated by commas.",
+            help="Write the scaling plots as svg, pdf or png, or several separated by commas.",
         ),
     ] = None,
     width: Annotated[
-        float, Parameter(metavar="MM", help="Width of these figures in millimetres; a column has 85, a page 175.")
+        float, Parameter(metavar="MM", help="Width of these figures in mm; a column is 85 mm wide, a page 175 mm.")
     ] = 85,
     as_json: Json = False,
 ) -> None:
     """Rebuild the tables and the report of a study from its folder, and show the results.
 
-    Writes results.csv, results.parquet and report.html there. A study that is still running, or was
-    stopped, is reported as far as it got. For a proposal or a paper: report.md, report.tex or tables/,
-    and the scaling plots in figures/, each with a caption that states the protocol.
+    Writes results.csv, results.parquet and report.html into the folder. For a study that is running or was stopped,
+    the finished runs are reported. For a proposal or a paper, --format and --figures write report.md, report.tex,
+    tables/ and figures/, with captions that state the protocol.
 
     For example:
 
@@ -71,7 +71,7 @@ def report(
 
 
 def show(results: Results, console: Console, *, as_json: bool) -> None:
-    """Print the closing block: table, verdict, findings, the report's path, other files and the next command."""
+    """Print table, verdict, findings, paths of the written files and the next command."""
     from paceline.reporting.text.report_text import render
 
     for note in results.notes:

@@ -1,4 +1,4 @@
-"""`paceline run`: a script of the user's own on N ranks, recorded and reported."""
+"""`paceline run`: any PyTorch script on N ranks, with a trace and a report."""
 
 from __future__ import annotations
 
@@ -20,20 +20,18 @@ if TYPE_CHECKING:
 
 
 def run(
-    *script: Annotated[str, Parameter(name="SCRIPT", help="A PyTorch script, followed by whatever it is given.")],
-    ranks: Annotated[
-        Count | None, Parameter(name=["--ranks", "-n"], help="Number of ranks; 1 where not given.")
-    ] = None,
+    *script: Annotated[str, Parameter(name="SCRIPT", help="A PyTorch script, followed by its arguments.")],
+    ranks: Annotated[Count | None, Parameter(name=["--ranks", "-n"], help="Number of ranks; default: 1.")] = None,
     launcher: Launcher = None,
     site: Site = None,
-    threads: Annotated[Count | None, Parameter(help="Threads of one rank; 1 where not given.")] = None,
+    threads: Annotated[Count | None, Parameter(help="Threads per rank; default: 1.")] = None,
     overrides: Annotated[
         list[str] | None,
         Parameter(
             name="--set",
             metavar="KEY=VALUE",
             negative="",
-            help="Set a value of a study's [run] or [launch], such as run.pin=true; may be given again and again.",
+            help="Set a value of [run] or [launch], such as run.pin=true; repeatable.",
         ),
     ] = None,
     out: Out = None,
@@ -41,12 +39,12 @@ def run(
     fresh: Fresh = False,
     as_json: Json = False,
 ) -> int:
-    """Run any PyTorch script on N ranks, unchanged, and show where its time goes.
+    """Run any PyTorch script on N ranks, without changes to it, and show where its time goes.
 
-    The script finds the environment that torchrun would give it. What rank 0 prints is copied to
-    standard output as it comes; the others' output is in their logs. Steps, samples and messages are recorded,
-    and every second of every rank is accounted for. Everything after -- belongs to the script. Each run has
-    a folder of its own below runs/ where --out does not name one.
+    The script gets the same environment variables as from torchrun. The output of rank 0 is copied to standard
+    output; that of the other ranks is in their logs. Steps, samples and messages are recorded, and the time of every
+    rank is accounted for. Everything after -- belongs to the script. Without --out, every run gets a new folder below
+    runs/.
 
     For example:
 
@@ -74,39 +72,39 @@ def run(
             )
         except KeyboardInterrupt:
             progress.stop()
-            console.say("Interrupted: the run is lost, and begins anew when the same command is given again.")
+            console.say("Interrupted: the run was not finished. The same command starts it again.")
             return 130
     _show(done, console, as_json=as_json)
     return 0
 
 
 def _command(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The script and its arguments; RequestError where no script is named, or it is not clear what its words are."""
+    """The script and its arguments; RequestError if no script is named, or arguments come before `--`."""
     own, theirs = divided(words)
     if not own and not theirs:
         raise RequestError(
             "No script is named.",
-            right="It comes after --, followed by its own arguments.",
+            right="The script comes after --, followed by its arguments.",
             next="For example: paceline run -n 2 -- train.py --epochs 3",
         )
     if len(own) > 1:
         raise RequestError(
-            f"It is not clear whose {own[1]!r} is: it stands before --.",
-            right="What belongs to the script comes after --.",
-            next=f"Give: {shlex.join(['paceline', 'run', '...', '--', *own, *theirs])}",
+            f"The argument {own[1]!r} comes before --.",
+            right="The script and its arguments come after --.",
+            next=f"Use: {shlex.join(['paceline', 'run', '...', '--', *own, *theirs])}",
         )
     if not own and theirs[0] == "-m":
         attached = ["torchrun", "--nproc-per-node", "2", "-m", "paceline.probe", *theirs]
         raise RequestError(
             "-m names a module.",
-            right="A script is a Python file; a module is watched where another launcher starts it.",
-            next=f"Give its file, or: {shlex.join(attached)}",
+            right="paceline run takes a Python file. A module is recorded if torchrun or another launcher starts it.",
+            next=f"Use its file, or: {shlex.join(attached)}",
         )
     return (own[0], theirs) if own else (theirs[0], theirs[1:])
 
 
 class ScriptProgress(StudyProgress):
-    """Shows what rank 0 prints, in place of how far a run has come."""
+    """Prints the output of rank 0 instead of the progress of the run."""
 
     def __init__(self, console: Console, *, shown: bool) -> None:
         super().__init__(console)
@@ -114,13 +112,13 @@ class ScriptProgress(StudyProgress):
         self._follower: Follower | None = None
 
     def _start_bar(self) -> None:
-        """No bar: the script's own output has the terminal."""
+        """Draw no bar: it would mix with the output of the script."""
 
     def __exit__(self, *error: object) -> None:
         self.stop()
 
     def stop(self) -> None:
-        """Copy what rank 0 has printed until now, and no more."""
+        """Copy the output of rank 0 up to now, then stop copying."""
         if self._follower is not None:
             self._follower.stop()
 
@@ -136,10 +134,10 @@ class ScriptProgress(StudyProgress):
             case RunFinished():
                 self.stop()
             case RunSkipped():
-                self._console.say("This run is finished already: --fresh runs the script again.")
+                self._console.say("This run is already finished. Use --fresh to run the script again.")
             case RunFailed():
                 self.stop()
-                return  # the error at the end says it
+                return  # reported by the error at the end
         super().__call__(event)
 
     def _copy(self, text: str) -> None:
@@ -147,7 +145,7 @@ class ScriptProgress(StudyProgress):
 
 
 def _show(done: SingleRun, console: Console, *, as_json: bool) -> None:
-    """Print the result on standard error: standard output is the script's, or one object's."""
+    """Print the result on standard error: standard output has the output of the script, or the object of --json."""
     for note in done.results.notes:
         console.status("WARN", note)
     if as_json:

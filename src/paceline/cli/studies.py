@@ -1,4 +1,4 @@
-"""`paceline studies`: the studies that come with Paceline."""
+"""`paceline studies`: the studies included in Paceline."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from paceline.cli.options import Json
 
 
 def studies(*, as_json: Json = False) -> None:
-    """List the studies that come with Paceline: name, title and question.
+    """List the studies included in Paceline: name, title and question.
 
-    Each is a file like your own: the path is shown, so that it can be copied and changed.
+    Each is a study file; copy it from the path shown and change it.
 
     For example:
 
@@ -25,4 +25,4 @@ def studies(*, as_json: Json = False) -> None:
         console.json({"studies": [plain(study) for study in shipped]})
         return
     texts = [f"{study.name}: {study.title}\n    {study.question}\n    {study.path}" for study in shipped]
-    console.result("\n\n".join([*texts, "Run the quickest: paceline study digits"]))
+    console.result("\n\n".join([*texts, "Run the shortest: paceline study digits"]))

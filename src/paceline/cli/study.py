@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from paceline.studies.load.load import LoadedStudy
 
 _MAX_SCRIPTS = 8
-"""Job scripts that a terminal is shown: they differ in little."""
-_ELSEWHERE = "Give fewer ranks and hosts: --ranks 1,2 --hosts 1. Or a cluster: --site NAME"
+"""Job scripts printed on a terminal; they differ in few lines."""
+_NOTHING_FITS = "Use fewer ranks and hosts: --ranks 1,2 --hosts 1. Or use a cluster: --site NAME"
 
 
 def study(
@@ -42,51 +42,45 @@ def study(
         str | None,
         Parameter(
             completer=completers.studies,
-            help="Name of a shipped study (see `paceline studies`), or a file such as my.toml; mnist-scaling where not "
-            "given.",
+            help="Name of a shipped study (see `paceline studies`), or a file such as my.toml; default: mnist-scaling.",
         ),
     ] = None,
     /,
-    *arguments: Annotated[str, Parameter(help="Of a script alone, after --: what it is given.")],
-    script: Annotated[
-        str | None, Parameter(metavar="FILE", help="A PyTorch script of your own, in place of a study.")
-    ] = None,
-    ranks: Annotated[str | None, Parameter(metavar="1,2", help="Numbers of ranks: one point each.")] = None,
-    hosts: Annotated[str | None, Parameter(metavar="1,2", help="Numbers of hosts to spread the ranks over.")] = None,
+    *arguments: Annotated[str, Parameter(help="With --script: the arguments of the script, after --.")],
+    script: Annotated[str | None, Parameter(metavar="FILE", help="Your own PyTorch script instead of a study.")] = None,
+    ranks: Annotated[str | None, Parameter(metavar="1,2", help="Numbers of ranks, one point each.")] = None,
+    hosts: Annotated[str | None, Parameter(metavar="1,2", help="Numbers of hosts for the ranks.")] = None,
     strategy: Strategy = None,
     launcher: Launcher = None,
     site: Site = None,
     repeats: Annotated[Count | None, Parameter(help="Runs of each point.")] = None,
     size: Annotated[
         str | None,
-        Parameter(
-            metavar="NAME", help="Of a study that has two: small, which is taken where not given, or full, as written."
-        ),
+        Parameter(metavar="NAME", help="small or full, for a study that has both sizes; default: small."),
     ] = None,
     overrides: Overrides = None,
     out: Out = None,
     budget: Annotated[
-        float | None, Parameter(metavar="HOURS", help="Stop before more rank-hours are spent, earlier runs included.")
+        float | None, Parameter(metavar="HOURS", help="Stop before the study uses more rank-hours; earlier runs count.")
     ] = None,
     dry_run: Annotated[
         bool,
         Parameter(
             negative="",
             show_default=False,
-            help="Check the study; show what would be run, an estimate of what it takes, and job scripts.",
+            help="Only check the study; show its points, the estimated rank-hours and the job scripts.",
         ),
     ] = False,
     force: Force = False,
     fresh: Fresh = False,
     as_json: Json = False,
 ) -> int:
-    """Run a scaling study, or go on with one, and report on it.
+    """Run a scaling study, or continue one, and report its results.
 
-    Every point is run as often as the study says. Finished runs are kept: a study that was stopped
-    goes on when the same command is given again, and one that is finished is only reported.
-    Several strategies, launchers or hosts, separated by commas, are compared in one study.
-    With --script any PyTorch script takes the place of Paceline's own training: its throughput is that of
-    the samples that go through its model.
+    Every point is run several times (--repeats). The same command continues a stopped study: finished runs are not
+    repeated. A finished study is only reported. Several strategies, launchers or numbers of hosts, separated by
+    commas, are compared in one study. With --script, your own PyTorch script is run instead of the training of
+    Paceline; its throughput is measured in samples that pass through its model.
 
     For example:
 
@@ -106,8 +100,8 @@ def study(
     own, theirs = divided([*([] if study is None else [study]), *arguments])
     if len(own) > 1:
         raise RequestError(
-            f"There is nothing that {own[1]!r} could stand for here.",
-            right="Words after -- are those of a script, which --script names.",
+            f"Unexpected argument: {own[1]}",
+            right="Arguments of a script come after --, and --script names the script.",
             next="See: paceline study --help",
         )
     loaded = load_either(
@@ -136,8 +130,8 @@ def study(
 
 
 def _show_preview(loaded: LoadedStudy, folder: Path, console: Console, budget: float | None, *, as_json: bool) -> int:
-    """Print what would be run; nothing is fetched or written, and no rank is started."""
-    from paceline.cli.opening import print_opening
+    """Print the points of a study without running them; nothing is fetched or written."""
+    from paceline.cli.progress import print_opening
     from paceline.reporting.wording.choice_words import choice_lines, choice_object
     from paceline.storage.codec import plain
     from paceline.studies.execute.preview import preview
@@ -156,25 +150,25 @@ def _show_preview(loaded: LoadedStudy, folder: Path, console: Console, budget: f
         console.result(f"\nJob script, {label}:\n\n{script.rstrip()}")
     if len(scripts) > _MAX_SCRIPTS:
         console.result(f"\n{len(scripts) - _MAX_SCRIPTS} more job scripts are shown with --json.")
-    then = "Run it: the same command without --dry-run." if shown.points else _ELSEWHERE
+    then = "Run it: use the same command without --dry-run." if shown.points else _NOTHING_FITS
     console.result(f"\nNext    {then}")
     return 0
 
 
 def _preview_text(shown: Preview, budget: float | None = None) -> str:
-    """What would be run and what would not, the data, and what it would take."""
+    """The points, the skipped points, the data set and the estimated rank-hours as text."""
     lines = [_preview_table(shown)] if shown.points else []
-    lines += [f"Not run: {left_out.label}. {left_out.reason}" for left_out in shown.not_run]
+    lines += [f"Not run: {skipped.label}. {skipped.reason}" for skipped in shown.not_run]
     lines += ["", _work_text(shown.study, shown)]
     if not shown.points:
-        return "\n".join((*lines, "Runs: none. Nothing of this study fits here."))
-    left = "" if shown.finished is None else f", {shown.runs - shown.finished} of them not finished"
-    lines += [f"Runs: {shown.runs}{left}. Nothing was run.", _estimate_text(shown, budget)]
+        return "\n".join((*lines, "Runs: none. No point of this study fits this machine."))
+    unfinished = "" if shown.finished is None else f", {shown.runs - shown.finished} of them not finished"
+    lines += [f"Runs: {shown.runs}{unfinished}. Nothing was run.", _estimate_text(shown, budget)]
     return "\n".join(lines)
 
 
 def _work_text(study: Study, shown: Preview) -> str:
-    """What would be run, in a sentence: a script, or training on a data set."""
+    """The script, or the data set of the training, as text."""
     script, data = study.script, shown.dataset
     if script is not None:
         return f"Script: {shlex.join([script.path, *script.arguments])}"
@@ -183,7 +177,7 @@ def _work_text(study: Study, shown: Preview) -> str:
 
 
 def _preview_table(shown: Preview) -> str:
-    """A line per point: its ranks, what the study varies, its steps, what is finished, what it would take, where."""
+    """A table with a row per point: ranks, factors, steps, finished runs, estimated rank-hours, placement."""
     from paceline.reporting.wording.phrases import factor_heading
 
     factors, script = list(shown.study.vary), shown.study.script is not None
@@ -216,6 +210,6 @@ def _shown(path: str, point: PreviewedPoint) -> str:
 def _estimate_text(shown: Preview, budget: float | None) -> str:
     if shown.rank_h is None:
         return f"Rank-hours: {shown.basis}."
-    text = f"Rank-hours: {number_text(shown.rank_h, 2)} estimated for what is left, {shown.basis}."
+    text = f"Rank-hours: {number_text(shown.rank_h, 2)} estimated for the remaining runs, {shown.basis}."
     over = budget is not None and shown.rank_h > budget
-    return f"{text} That is more than --budget {budget:g}: it would be stopped before its end." if over else text
+    return f"{text} That is more than --budget {budget:g}: the study would stop early." if over else text

@@ -1,4 +1,4 @@
-"""`paceline trace DIR`: where the time of one run went, rank by rank and message by message."""
+"""`paceline trace DIR`: where the time of one run went, by rank and by message."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Matrix = Annotated[
     Parameter(
         negative="",
         show_default=False,
-        help="Show what went between each two ranks as a square, however many ranks there are.",
+        help="Show the traffic between all pairs of ranks as a matrix, for any number of ranks.",
     ),
 ]
-Top = Annotated[Count, Parameter(help="Rows of a table that has one for each kind of message, pair of ranks, ...")]
+Top = Annotated[Count, Parameter(help="Maximum rows of long tables, such as kinds of messages or pairs of ranks.")]
 
 
 def trace(
@@ -31,10 +31,10 @@ def trace(
     matrix: Matrix = False,
     as_json: Json = False,
 ) -> None:
-    """Where the time of one run went: every rank's ledger, the efficiency tree, every kind of message.
+    """Show where the time of one run went: the ledger of every rank, the efficiency tree, every kind of message.
 
-    Who sent how much to whom, who came last and what it was doing, and what the critical path is made of. Of a study
-    it is the median run of the point with the most ranks. A run that was killed is read as far as it got.
+    Also shows the traffic between ranks, the stragglers and their causes, and the critical path. In a study folder,
+    the median run of the point with the most ranks is shown. The trace of a killed run is shown up to its end.
 
     For example:
 

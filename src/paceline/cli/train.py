@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from paceline.cli.console import Console
-from paceline.cli.options import Count, Force, Fresh, Json, Launcher, Out, Overrides, Site, Source, Strategy
+from paceline.cli.curve_watch import written_at_ns
+from paceline.cli.options import DEFAULT_OPTIONS, Count, Json, RunOptions, Source
 from paceline.cli.progress import StudyProgress
+from paceline.records.run import Epoch
+from paceline.storage.curve_file import read_epochs
 from paceline.studies.execute.events import Event, RunFinished, RunProgress, RunSkipped, RunStarted
 from paceline.units import count_text, duration_text, number_text, percent_text
 
@@ -20,21 +23,14 @@ def train(
     study: Source = "mnist-scaling",
     /,
     *,
-    ranks: Annotated[Count | None, Parameter(help="Number of ranks; the first of the study's where not given.")] = None,
-    strategy: Strategy = None,
-    launcher: Launcher = None,
-    site: Site = None,
-    overrides: Overrides = None,
-    out: Out = None,
-    force: Force = False,
-    fresh: Fresh = False,
+    ranks: Annotated[Count | None, Parameter(help="Number of ranks; default: the first of the study.")] = None,
+    options: RunOptions = DEFAULT_OPTIONS,
     as_json: Json = False,
 ) -> int:
     """Train once: one run of one point of a study, with a line for every epoch.
 
-    A run that was stopped goes on from its last checkpoint (train.checkpoint_every says how often one
-    is written), and one that is finished is only shown. Of a study that varies more than the ranks, the
-    first value of each factor is taken.
+    A stopped run continues from its last checkpoint; train.checkpoint_every sets how often one is written. A
+    finished run is only shown. If the study varies more than the ranks, the first value of each factor is used.
 
     For example:
 
@@ -49,13 +45,7 @@ def train(
             done = app.train(
                 study,
                 ranks=ranks,
-                strategy=strategy,
-                launcher=launcher,
-                site=site,
-                set=overrides,
-                out=out,
-                fresh=fresh,
-                force=force,
+                **asdict(options),
                 events=progress,
             )
         except KeyboardInterrupt:
@@ -72,26 +62,26 @@ def train(
 
 
 class EpochProgress(StudyProgress):
-    """Shows, besides what a study shows, every epoch as it ends."""
+    """Prints the events of a study, and a line at the end of every epoch."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
         self._shown = 0
-        self._stale: int | None = None
+        self._stale_at_ns: int | None = None
 
     def __call__(self, event: Event) -> None:
         match event:
             case RunStarted():
-                # Lines that an earlier attempt left: they count when this one writes them again.
-                self._stale = _written_at_ns(self._curves(event))
+                # Lines of an earlier attempt are ignored until this attempt rewrites the file.
+                self._stale_at_ns = written_at_ns(self._curves(event))
             case RunProgress():
                 curves = self._curves(event)
-                if _written_at_ns(curves) != self._stale:
+                if written_at_ns(curves) != self._stale_at_ns:
                     self._show_epochs(curves)
             case RunFinished():
                 self._show_epochs(self._curves(event))
             case RunSkipped():
-                self._console.say("This run is finished already: --fresh trains again.")
+                self._console.say("This run is already finished. Use --fresh to train again.")
         super().__call__(event)
 
     def _curves(self, event: RunStarted | RunProgress | RunFinished) -> Path:
@@ -99,38 +89,19 @@ class EpochProgress(StudyProgress):
         return self.folder.run(event.run.point.point_id, event.run.number).curves
 
     def _show_epochs(self, curves: Path) -> None:
-        lines = _lines(curves)
-        for line in lines[self._shown :]:
-            self._console.say(f"  {_epoch_text(line)}")
-        self._shown = max(self._shown, len(lines))
+        epochs = read_epochs(curves)
+        for epoch in epochs[self._shown :]:
+            self._console.say(f"  {_epoch_text(epoch)}")
+        self._shown = max(self._shown, len(epochs))
 
 
-def _written_at_ns(path: Path) -> int | None:
-    try:
-        return path.stat().st_mtime_ns
-    except FileNotFoundError:
-        return None
-
-
-def _lines(curves: Path) -> list[dict[str, str]]:
-    try:
-        with curves.open(newline="", encoding="utf-8") as file:
-            return list(csv.DictReader(file))
-    except FileNotFoundError:
-        return []
-
-
-def _epoch_text(line: dict[str, str]) -> str:
-    """`epoch 2: loss 0.129, accuracy 96.1 %, 4.21 s, 2,850 samples/s`."""
-    epoch_s = float(line["epoch_s"])
-    parts = [
-        f"loss {number_text(float(line['train_loss']))}",
-        f"accuracy {percent_text(float(line['train_accuracy']))}",
-    ]
-    if line["validation_accuracy"]:
-        parts.append(f"validation accuracy {percent_text(float(line['validation_accuracy']))}")
-    parts.append(duration_text(epoch_s))
-    if epoch_s > 0:
-        parts.append(f"{count_text(round(int(line['samples']) / epoch_s))} samples/s")
-    phase = ", fine-tuning" if line.get("phase") == "finetune" else ""
-    return f"epoch {line['epoch']}{phase}: {', '.join(parts)}"
+def _epoch_text(epoch: Epoch) -> str:
+    """The figures of one epoch: `epoch 2: loss 0.129, accuracy 96.1 %, 4.21 s, 2,850 samples/s`."""
+    parts = [f"loss {number_text(epoch.train_loss)}", f"accuracy {percent_text(epoch.train_accuracy)}"]
+    if epoch.validation_accuracy is not None:
+        parts.append(f"validation accuracy {percent_text(epoch.validation_accuracy)}")
+    parts.append(duration_text(epoch.epoch_s))
+    if epoch.epoch_s > 0:
+        parts.append(f"{count_text(round(epoch.samples / epoch.epoch_s))} samples/s")
+    phase = ", fine-tuning" if epoch.phase == "finetune" else ""
+    return f"epoch {epoch.epoch}{phase}: {', '.join(parts)}"

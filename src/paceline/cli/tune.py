@@ -1,13 +1,14 @@
-"""`paceline tune lr`: a learning rate, from a range test of a study."""
+"""`paceline tune lr`: a learning rate for a study, from a range test."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from paceline.cli.console import Console
-from paceline.cli.options import Count, Force, Fresh, Json, Launcher, Out, Overrides, Site, Source, Strategy
+from paceline.cli.options import DEFAULT_OPTIONS, Count, Json, RunOptions, Source
 from paceline.cli.progress import StudyProgress
 from paceline.studies.execute.events import Event, RunFinished, RunStarted
 from paceline.units import counted, duration_text
@@ -19,9 +20,9 @@ verb = App(
     name="tune",
     usage="paceline tune lr [STUDY] [OPTIONS]",
     group_parameters="Options",
-    help="""Find a setting that fits a study before it is run.
+    help="""Find a learning rate for a study before it is run.
 
-    A learning rate depends on model, data, optimizer and global batch. A range test takes seconds.
+    The best rate depends on model, data, optimizer and global batch size. A range test takes seconds.
 
     For example:
 
@@ -38,27 +39,20 @@ def lr(
     *,
     ranks: Annotated[
         Count | None,
-        Parameter(help="Number of ranks; the most of the study's that have a core each where not given."),
+        Parameter(help="Number of ranks; default: the largest of the study that this machine has cores for."),
     ] = None,
     first: Annotated[float, Parameter(name="--from", metavar="RATE", help="Learning rate of the first step.")] = 1e-5,
     last: Annotated[float, Parameter(name="--to", metavar="RATE", help="Learning rate of the last step.")] = 1.0,
     steps: Annotated[Count, Parameter(help="Optimizer steps of one test.")] = 100,
-    repeats: Annotated[Count, Parameter(help="Tests, each with a seed of its own: the median counts.")] = 1,
-    strategy: Strategy = None,
-    launcher: Launcher = None,
-    site: Site = None,
-    overrides: Overrides = None,
-    out: Out = None,
-    force: Force = False,
-    fresh: Fresh = False,
+    repeats: Annotated[Count, Parameter(help="Number of tests, each with its own seed; the median is used.")] = 1,
+    options: RunOptions = DEFAULT_OPTIONS,
     as_json: Json = False,
 ) -> int:
-    """Find a learning rate by a range test: a short training whose rate rises from step to step.
+    """Find a learning rate with a range test: a short training in which the rate rises at every step.
 
-    All ranks train together, at the study's global batch and with its strategy, until the loss runs away: the
-    rate that comes of it holds for that batch. What is recommended is the rate at which the smoothed
-    loss fell fastest, or a tenth of the rate at which it ran away where that is less. Of a study that varies more
-    than the ranks, the first value of each factor is taken.
+    All ranks train with the global batch size and strategy of the study until the loss diverges. The result is valid
+    for this batch size. The recommended rate is the one at which the smoothed loss fell fastest, but at most a tenth
+    of the rate at which it diverged. If the study varies more than the ranks, the first value of each factor is used.
 
     For example:
 
@@ -77,13 +71,7 @@ def lr(
                 last=last,
                 steps=steps,
                 repeats=repeats,
-                strategy=strategy,
-                launcher=launcher,
-                site=site,
-                set=overrides,
-                out=out,
-                fresh=fresh,
-                force=force,
+                **asdict(options),
                 events=progress,
             )
         except KeyboardInterrupt:
@@ -93,17 +81,17 @@ def lr(
 
 
 class RangeProgress(StudyProgress):
-    """Shows how far the tests are. Nobody is warned that they end at chance: they are meant to."""
+    """Prints the progress of range tests, without warnings about their curves, which are expected to diverge."""
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, RunFinished):
             self.finished += 1
-            self._end(event, "OK", f"{counted(event.result.steps, 'step')}, {duration_text(event.result.wall_s)}")
+            self._print(event, "OK", f"{counted(event.result.steps, 'step')}, {duration_text(event.result.wall_s)}")
         else:
             super().__call__(event)
 
-    def _follow(self, event: RunStarted) -> None:
-        """Nothing is looked for in the curves of a range test."""
+    def _watch_curves(self, event: RunStarted) -> None:
+        """Do nothing: a range test is expected to diverge."""
 
 
 def _show(tuned: TunedRate, console: Console, *, as_json: bool) -> None:

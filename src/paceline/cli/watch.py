@@ -1,4 +1,4 @@
-"""`paceline watch DIR`: a study while it runs, from another shell, without touching it."""
+"""`paceline watch DIR`: the state of a running study, from another shell."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Once = Annotated[
     bool,
-    Parameter(name="--once", negative="", show_default=False, help="Show how it is now, as plain text, and end."),
+    Parameter(name="--once", negative="", show_default=False, help="Print the current state as plain text, and exit."),
 ]
 
 
@@ -27,22 +27,21 @@ def watch(
         Parameter(
             name="DIR",
             completer=completers.study_folders,
-            help="The folder of a study, such as runs/digits, or of one run.",
+            help="Folder of a study, such as runs/digits, or of one run.",
         ),
     ],
     /,
     *,
-    every: Annotated[float, Parameter(metavar="SECONDS", help="Time between two looks.")] = 2.0,
+    every: Annotated[float, Parameter(metavar="SECONDS", help="Time between two updates.")] = 2.0,
     once: Once = False,
     as_json: Json = False,
 ) -> int:
-    """Watch a study while it runs, from another shell: points done, throughput, loss, time left, the ledger so far.
+    """Watch a study while it runs, from another shell: finished points, throughput, loss, time left, the ledger so far.
 
-    Only reads: it can be started and stopped at will, and the study does not notice. It ends by itself when the
-    study does, and says how that ended; Ctrl-C ends it sooner. Without a terminal, and where NO_COLOR is set,
-    it shows how things are once, as --once does.
+    It only reads files and can be started and stopped at any time. It ends with the study and shows the result;
+    Ctrl-C ends it earlier. Without a terminal, or if NO_COLOR is set, it prints the current state once, like --once.
 
-    The exit code is 0 where the study runs or is finished, and 1 where it was stopped, has failed or was killed.
+    The exit code is 0 if the study is running or finished, and 1 if it was stopped, failed or was killed.
 
     For example:
 
@@ -68,7 +67,7 @@ def watch(
 
 
 def _live(view: LiveView, console: Console) -> Watched:
-    """Draw every state until the study ends, or until Ctrl-C."""
+    """Draw every state until the study ends or Ctrl-C is pressed; the last state."""
     from rich.live import Live
     from rich.text import Text
 
@@ -87,5 +86,5 @@ def _live(view: LiveView, console: Console) -> Watched:
         else:
             assert seen is not None
             return seen
-    console.say(f"Watched no longer; {'it goes on' if seen.state not in OVER else 'it is over'}.")
+    console.say(f"Stopped watching; the study {'is still running' if seen.state not in OVER else 'has ended'}.")
     return seen

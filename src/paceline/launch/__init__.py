@@ -1,1 +1,1 @@
-"""Starting, monitoring and terminating ranks: one module or package per launcher, shared parts beside it."""
+"""Starting, monitoring and terminating ranks: one module or package per launcher, and shared modules."""

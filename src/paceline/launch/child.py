@@ -65,7 +65,7 @@ def library_environment(threads: int, interface: str = _LOOPBACK) -> dict[str, s
 
 
 def opened_log(path: Path, rank: int, manifest: Manifest) -> FileIO:
-    """A rank's log, opened for what it prints, with a header for this attempt."""
+    """The log of a rank, opened for its output, with a header for this attempt."""
     header = f"{LOG_HEADER}rank {rank} of {manifest.point.processes}, run {manifest.run}, attempt {manifest.attempt}, "
     header += f"launched {manifest.launched_at}\n"
     try:
@@ -103,19 +103,19 @@ def start_rank(
         raise RunError(
             f"Rank {rank} could not be started: {command[0]}: {error.strerror or error}.",
             right=f"The command was: {shlex.join(command)}",
-            next="paceline doctor shows what this machine allows.",
+            next="Check this machine: paceline doctor",
         ) from error
 
 
 def signal_group(pid: int, *numbers: int) -> None:
-    """Send signals to a process group; nothing happens where it has ended."""
+    """Send signals to a process group; nothing happens if it has ended."""
     for number in numbers:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, number)
 
 
 def process_state(pid: int) -> str | None:
-    """The operating system's state of a process of this host, in psutil's words; None where it has ended."""
+    """The operating system's state of a process of this host, in psutil's words; None if it has ended."""
     try:
         return psutil.Process(pid).status()
     except psutil.Error:

@@ -54,7 +54,7 @@ class RankView:
     state: str | None = None
     """Of the running process, in psutil's words."""
     point: Point | None = None
-    """Defines its role; a rank where None."""
+    """Defines its role; a rank if None."""
 
     @property
     def name(self) -> str:
@@ -118,15 +118,15 @@ def failure_error(cause: RankView, size: int, log_tail: str) -> RankError:
         return RankError(what, right=right, next=_log_text(cause.log, ""))
     assert code is not None
     if code == 0:
-        what = f"{who} ended without saying that it was done, {where} ({_end_text(code)})."
+        what = f"{who} ended without a report, {where} ({_end_text(code)})."
         right = "A rank writes its report before it ends: something made it exit early."
     elif code > 0:
-        reported = "left no report" if report is None else "had reported that it was done"
+        reported = "wrote no report" if report is None else "had reported that it was done"
         what = f"{who} ended with {_end_text(code)} {where} and {reported}."
     else:
         what = f"{who} was {_end_text(code)} {where}."
         if -code == signal.SIGKILL:
-            right = "If nobody sent that signal, the kernel did because memory ran out: fewer ranks need less."
+            right = "If no user sent this signal, the kernel did, because memory ran out: use fewer ranks."
     return RankError(what, right=right, next=_log_text(cause.log, log_tail))
 
 
@@ -144,7 +144,7 @@ def hang_error(
     elif not evidence:
         doing = f"It is in phase {cause.phase!r}, not in a collective."
         evidence = "It has finished its work but does not end." if cause.phase == "done" else doing
-    what = f"{who} {_place(cause)}: no rank has moved for {duration_text(silence_s)}. {evidence}"
+    what = f"{who} {_place(cause)}: no rank has made progress for {duration_text(silence_s)}. {evidence}"
     positions = [_position(rank) for rank in ranks[:_MANY]] + ["…"] * (len(ranks) > _MANY)
     right = (
         f"Ranks show progress at least every {duration_text(heartbeat_s)} (run.heartbeat_s), ten times that while "
@@ -161,7 +161,7 @@ def _failed_at_ns(rank: RankView) -> int:
 
 
 def _place(rank: RankView) -> str:
-    """How far it had got: 'after step 57 of 188'."""
+    """Its progress: 'after step 57 of 188'."""
     step, total = (rank.pulse.step, rank.pulse.total_steps) if rank.pulse else (0, 0)
     if rank.report is not None:
         step = max(step, rank.report.steps)
@@ -179,7 +179,7 @@ def _position(rank: RankView) -> str:
 
 
 def _origin(report: RankReport) -> list[str]:
-    """The last place of the traceback, and its last line where that is not in the error."""
+    """The last place of the traceback, and its last line if that is not in the error."""
     lines = [line.strip() for line in (report.traceback or "").strip().splitlines()]
     places = [line for line in lines if line.startswith("File ")]
     last = [line for line in lines[-1:] if line not in (report.error or "") and line not in places]

@@ -35,12 +35,12 @@ class HostsLauncher(Launcher):
         return placement_on_hosts(point, self._settings)
 
     def check(self, point: Point) -> None:
-        """Raise RequestError where the hosts or the interface between them are not named."""
+        """Raise RequestError if the hosts or the interface between them are not named."""
         check_hosts(point, self._settings)
 
 
 def point_hosts(point: Point, settings: LaunchSettings) -> tuple[str, ...]:
-    """Names of the hosts of a point; this host where launch.machines is empty."""
+    """Names of the hosts of a point; this host if launch.machines is empty."""
     return settings.machines[: point.hosts] or (socket.gethostname(),)
 
 
@@ -75,7 +75,7 @@ def program_on(
 
 
 def check_hosts(point: Point, settings: LaunchSettings) -> None:
-    """Raise RequestError where the hosts of a point, or the interface between them, are not named properly."""
+    """Raise RequestError if the hosts of a point, or the interface between them, are not named properly."""
     named, hosts = settings.machines, counted(point.hosts, "host")
     if point.hosts > point.processes:
         raise RequestError(
@@ -93,7 +93,7 @@ def check_hosts(point: Point, settings: LaunchSettings) -> None:
         if not _HOST_NAME.fullmatch(host):
             raise RequestError(
                 f"launch.machines has {host!r}, which is not the name of a host.",
-                right="Letters, digits, dots, dashes and underscores, as in node-07.cluster; user@host where the agent "
+                right="Letters, digits, dots, dashes and underscores, as in node-07.cluster; user@host if the agent "
                 "is ssh.",
                 next="Correct launch.machines.",
             )

@@ -46,7 +46,7 @@ class JobPlan:
     wrapper: tuple[str, ...]
     """The command of one rank wrapper."""
     mpiexec: str
-    """The mpiexec that starts the ranks, where srun does not."""
+    """The mpiexec that starts the ranks if srun does not."""
 
 
 def slurm_script(point: Point, plan: JobPlan) -> str:
@@ -135,7 +135,7 @@ def check_pbs(point: Point, settings: LaunchSettings) -> None:
 
 
 def time_limit_s(time_limit: str) -> float | None:
-    """A time limit as SLURM writes it, in seconds; None where there is none."""
+    """A time limit as SLURM writes it, in seconds; None if there is none."""
     days, _, rest = time_limit.rpartition("-") if "-" in time_limit else ("", "", time_limit)
     if not re.fullmatch(_SLURM_TIME, time_limit):
         return None
@@ -249,7 +249,7 @@ def _script(directives: Sequence[str], first: Sequence[str], plan: JobPlan, star
     lines += [f"module load {shlex.quote(module)} || exit 1" for module in plan.settings.modules]
     lines += [
         f"trap {shlex.quote(f'touch {notice}')} USR1 TERM",
-        # The code goes through a file: `wait` loses it where a warning arrives while the ranks end.
+        # The code goes through a file: `wait` loses it if a warning arrives while the ranks end.
         "{",
         "    trap : USR1 TERM",
         f"    {shlex.join((*start, *plan.wrapper))}",

@@ -28,7 +28,7 @@ class Interrupted(RunError):
     def __init__(self, what: str, *, step: int | None, right: str = "", next: str = "") -> None:
         super().__init__(what, right=right, next=next)
         self.step = step
-        """Of the checkpoint that the next attempt resumes from; None where there is none."""
+        """Of the checkpoint that the next attempt resumes from; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Placement:
     """The cores of each rank, with the reason."""
 
     cores: tuple[tuple[int, ...], ...] | None
-    """Cores of each local rank; None where the operating system chooses."""
+    """Cores of each local rank; None if the operating system chooses."""
     text: str
     """The policy in words, printed at the start of a study."""
     oversubscribed: bool
@@ -61,7 +61,7 @@ class Outcome:
     """A run in which every rank reported that it was done."""
 
     started_at_ns: int
-    """Instant from which the run's time counts: `launched_at_ns` of the manifest, or the first rank's start where a
+    """Instant from which the run's time counts: `launched_at_ns` of the manifest, or the first rank's start if a
     scheduler had queued the run."""
     ended_at_ns: int
     """Instant on the same clock (time.monotonic_ns) at which the last rank had ended."""
@@ -89,18 +89,18 @@ class Launcher(ABC):
         """Where the ranks of a point would run, with the reason."""
 
     def check(self, point: Point) -> None:
-        """Raise RequestError where the ranks of a point can never run here, before any run of a study starts."""
+        """Raise RequestError if the ranks of a point can never run here, before any run of a study starts."""
         return None
 
     def pending(self, folder: RunFolder) -> Manifest | None:
         """The manifest of ranks that an earlier process started and that still run by themselves.
 
-        `run` with that manifest then takes them over. None where no rank outlives the launcher.
+        `run` with that manifest then takes them over. None if no rank outlives the launcher.
         """
         return None
 
     def cancel(self, folder: RunFolder) -> None:
-        """End the ranks of this run that still run by themselves, where there are any."""
+        """End the ranks of this run that still run by themselves, if any."""
         return None
 
     @abstractmethod

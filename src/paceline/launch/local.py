@@ -1,6 +1,6 @@
 """Ranks as processes of this machine, one each.
 
-    launcher ── 127.0.0.1, a port that the kernel chooses, listening ──▶ inherited by rank 0 alone
+    launcher ── 127.0.0.1, a port that the kernel chooses, listening ──▶ inherited only by rank 0
        │
        ├─▶ rank 0   own session, own log, identity in environment variables
        ├─▶ rank 1   ...
@@ -56,7 +56,7 @@ class LocalLauncher(Launcher):
         return placement_here(point, range(point.processes))
 
     def check(self, point: Point) -> None:
-        """Raise RequestError where the memory does not suffice to start the ranks of a point."""
+        """Raise RequestError if the memory does not suffice to start the ranks of a point."""
         check_memory(point.processes, machine.this_machine().memory_bytes)
 
     def run(self, folder: RunFolder, manifest: Manifest, *, heartbeat_s: float, progress: Listener = ignore) -> Outcome:
@@ -81,7 +81,7 @@ class LocalLauncher(Launcher):
         return Outcome(started_at_ns=manifest.launched_at_ns, ended_at_ns=ended_at_ns, reports=reports)
 
     def _start(self, ranks: list[LocalRank], folder: RunFolder, manifest: Manifest) -> None:
-        """Start every rank and append it to `ranks` at once, so that it can always be ended."""
+        """Start every rank and append it to `ranks` immediately: a rank in `ranks` is always ended."""
         size = manifest.point.processes
         command = (*self.command, str(folder.path.resolve()))
         with socket.create_server(("127.0.0.1", 0), backlog=max(128, size)) as store:
@@ -106,13 +106,13 @@ class LocalRank:
         self.ended_at_ns: int | None = None
         self._process = process
         self.handle: int | None = None
-        """A descriptor that becomes readable when the process ends, where the kernel supports it."""
+        """A descriptor that becomes readable when the process ends; None if the kernel does not support it."""
         if host.has_call("pidfd_open"):
             with contextlib.suppress(OSError):
                 self.handle = os.pidfd_open(process.pid)
 
     def poll(self) -> int | None:
-        """Its exit code, negative for a signal; None while it runs. Children that it left are killed."""
+        """Its exit code, negative for a signal; None while it runs. Its remaining children are killed."""
         if self._process.returncode is None and self._has_ended():
             self.ended_at_ns = time.monotonic_ns()
             signal_group(self._process.pid, signal.SIGKILL)
@@ -132,7 +132,7 @@ class LocalRank:
             signal_group(self._process.pid, number)
 
     def _has_ended(self) -> bool:
-        """Whether it has ended; it is not reaped where the system allows, so that its pid is not used again."""
+        """Whether it has ended. It is not reaped if the system allows it: its pid cannot be reused."""
         if not host.has_call("waitid"):
             return self._process.poll() is not None
         try:

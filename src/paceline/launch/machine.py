@@ -44,12 +44,12 @@ class ThisMachine:
     cpu_quota: float | None
     memory_bytes: int
     gpus: tuple[str, ...]
-    """Names; empty where the NVIDIA driver is missing or does not answer."""
+    """Names; empty if the NVIDIA driver is missing or does not answer."""
     platform: str
 
 
 def preflight_record(folder: RunFolder) -> PreflightCheck | None:
-    """The record of the preflight check; None where the ranks did not get that far, or it cannot be read."""
+    """The record of the preflight check; None if the ranks did not get that far, or it cannot be read."""
     return optional_record(folder.roll_call, PreflightCheck)
 
 
@@ -61,9 +61,9 @@ def machine(reports: Sequence[RankReport], roll: PreflightCheck | None = None) -
 
 
 def _with_roll(record: Machine, roll: PreflightCheck, at_end: tuple[Clock, ...]) -> Machine:
-    """The record with the process facts of all ranks; it describes their machines where these are not this one."""
+    """The record with the process facts of all ranks; it describes their machines if these are not this one."""
     ranks, here = roll.ranks, LauncherClock.now()
-    hosts = tuple(dict.fromkeys(given.place for given in ranks))
+    hosts = tuple(dict.fromkeys(process.place for process in ranks))
     record = replace(
         record,
         hosts=hosts,
@@ -74,17 +74,17 @@ def _with_roll(record: Machine, roll: PreflightCheck, at_end: tuple[Clock, ...])
         clocks_at_end=launcher_clocks(roll, at_end, here=here) if at_end else (),
         versions=record.versions or ranks[0].versions,
     )
-    machines = list({given.machine: given for given in ranks}.values())
-    if [given.machine for given in machines] == [host.boot_id() or socket.gethostname()]:
+    machines = list({process.machine: process for process in ranks}.values())
+    if [process.machine for process in machines] == [host.boot_id() or socket.gethostname()]:
         return record
     return replace(
         record,
-        cpu=", ".join(dict.fromkeys(given.cpu for given in machines)),
-        cores=sum(given.physical_cores for given in machines),
-        logical_cores=sum(given.cores for given in machines),
-        memory_bytes=sum(given.memory_bytes for given in machines),
-        gpus=tuple(name for given in machines for name in given.gpus),
-        platform=", ".join(dict.fromkeys(given.platform for given in machines)),
+        cpu=", ".join(dict.fromkeys(process.cpu for process in machines)),
+        cores=sum(process.physical_cores for process in machines),
+        logical_cores=sum(process.cores for process in machines),
+        memory_bytes=sum(process.memory_bytes for process in machines),
+        gpus=tuple(name for process in machines for name in process.gpus),
+        platform=", ".join(dict.fromkeys(process.platform for process in machines)),
     )
 
 
@@ -108,9 +108,9 @@ class LauncherClock:
 def launcher_clocks(roll: PreflightCheck, clocks: Sequence[Clock], here: LauncherClock) -> tuple[Clock, ...]:
     """Clock offsets from rank 0 converted to offsets from the launcher, by a rank that reads the launcher's clock.
 
-    Assumes: where there is no such rank, that rank 0's wall clock and the launcher's agree.
+    Assumes: if there is no such rank, that rank 0's wall clock and the launcher's agree.
     """
-    same = {given.rank for given in roll.ranks if given.clock == here.clock}
+    same = {process.rank for process in roll.ranks if process.clock == here.clock}
     # `clocks` may not contain rank 0, whose offset from itself is 0.
     itself = Clock(rank=0, offset_ns=0, error_ns=0, method="same")
     bridge = next((clock for clock in (itself, *clocks) if clock.rank in same), None)
@@ -195,7 +195,7 @@ def _gpus() -> tuple[str, ...]:
 
 
 def _output(*command: str) -> str:
-    """The output of a program; empty where it is missing, fails or takes too long."""
+    """The output of a program; empty if it is missing, fails or takes too long."""
     program = shutil.which(command[0])
     if program is None:
         return ""

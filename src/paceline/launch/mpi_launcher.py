@@ -4,7 +4,7 @@
     several hosts    agent ─▶ mpiexec on the first of them ── agent ─▶ its proxy on each other host ──▶ wrappers
 
 The options depend on the implementation. Rank wrappers pin, so binding by mpiexec is off. On one host MPICH's
-mpiexec.gforker is used where it is beside its mpiexec: it opens no socket, while Hydra and Open MPI's mpiexec
+mpiexec.gforker is used if it is in the folder of its mpiexec: it opens no socket, while Hydra and Open MPI's mpiexec
 listen on every interface and have no option against it.
 """
 
@@ -36,7 +36,7 @@ _FLAVOURS = {
     "prrte": "openmpi",
 }
 PLAIN = "mpiexec.gforker"
-"""MPICH's mpiexec for one host alone."""
+"""MPICH's mpiexec for a single host."""
 _ANSWER_S = 30
 
 
@@ -46,7 +46,7 @@ class MpiLauncher(HostsLauncher):
     name = "mpi"
 
     def check(self, point: Point) -> None:
-        """Raise RequestError where there is no mpiexec, or the hosts are not named."""
+        """Raise RequestError if there is no mpiexec, or the hosts are not named."""
         super().check(point)
         flavour(mpiexec(self._settings))
         if point.hosts > 1 and any(len(word.split()) != 1 for word in self._settings.agent):
@@ -78,13 +78,13 @@ class MpiLauncher(HostsLauncher):
 
 
 def mpiexec(settings: LaunchSettings) -> str:
-    """Path of the configured mpiexec: beside this Python first, then on the path."""
-    asked = settings.mpiexec
-    own = Path(sys.executable).parent / asked
-    found = str(own) if os.sep not in asked and os.access(own, os.X_OK) else shutil.which(asked)
+    """Path of the configured mpiexec; the folder of this Python is searched before PATH."""
+    name = settings.mpiexec
+    own = Path(sys.executable).parent / name
+    found = str(own) if os.sep not in name and os.access(own, os.X_OK) else shutil.which(name)
     if found is None:
         raise RequestError(
-            f"There is no mpiexec: {asked!r} is neither beside this Python ({own.parent}) nor on the path.",
+            f"There is no mpiexec: {name!r} is neither in the folder of this Python ({own.parent}) nor on the path.",
             right="The launcher mpi starts ranks through the mpiexec of MPICH or Open MPI.",
             next="pip install 'paceline[mpi]' installs MPICH; name a site's own with --set launch.mpiexec=PATH.",
         )
@@ -111,7 +111,7 @@ def flavour(program: str) -> str:
 
 
 def _mpich_here(program: str) -> tuple[str, ...]:
-    """MPICH on one host: without a listening socket where it has mpiexec.gforker."""
+    """MPICH on one host: without a listening socket if it has mpiexec.gforker."""
     plain = Path(program).with_name(PLAIN)
     if os.access(plain, os.X_OK):
         return (str(plain),)

@@ -28,7 +28,7 @@ TERMINATE_S = 2.0
 
 
 def main() -> int:
-    """The program's exit code; 127 where it does not exist, as in a shell."""
+    """The program's exit code; 127 if it does not exist, as in a shell."""
     parent, *command = sys.argv[1:]
     try:
         if parent == "-":

@@ -34,7 +34,7 @@ class PbsLauncher(Launcher):
         return scheduler_placement(point, "PBS")
 
     def check(self, point: Point) -> None:
-        """Raise RequestError where a setting is not allowed in a job script."""
+        """Raise RequestError if a setting is not allowed in a job script."""
         check_pbs(point, self._settings)
 
     def script(self, point: Point, folder: RunFolder) -> str:
@@ -56,7 +56,7 @@ class PbsLauncher(Launcher):
         return manifest if job.launched_at_ns == manifest.launched_at_ns else None
 
     def run(self, folder: RunFolder, manifest: Manifest, *, heartbeat_s: float, progress: Listener = ignore) -> Outcome:
-        """The reports of ranks that are done; RunError with the command to submit where they have not ended."""
+        """The reports of ranks that are done; RunError with the command to submit if they have not ended."""
         size = manifest.point.processes
         name = f"paceline-{manifest.point_id}-{manifest.run}"
         job = Job(scheduler=self.name, name=name, launched_at_ns=manifest.launched_at_ns, state="WRITTEN")

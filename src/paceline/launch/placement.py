@@ -1,6 +1,6 @@
 """The policy behind `Placement`: which rank gets which cores, and how many ranks fit into memory.
 
-Ranks get cores of their own where there are enough: distinct physical cores first. Hyper-threads of the same core
+Ranks get cores of their own if there are enough: distinct physical cores first. Hyper-threads of the same core
 are used only after that, side by side for the threads of one rank.
 
     2 ranks × 1 thread, 2 physical cores of 2 hyper-threads (0 2 | 1 3)     rank 0: 0      rank 1: 1
@@ -73,7 +73,7 @@ def placement(
 ) -> Placement:
     """The placement of `ranks` with `threads` each, given the logical cores in order of preference.
 
-    `threads` may list every process: those after the ranks are servers, or a coordinator where the number is 0.
+    `threads` may list every process: those after the ranks are servers, or a coordinator if the number is 0.
     `unit` names what is counted: threads that get a core each, or cores.
     """
     each = (threads,) * ranks if isinstance(threads, int) else tuple(threads)
@@ -110,7 +110,7 @@ def scheduler_placement(point: Point, scheduler: str, partition: str = "") -> Pl
 
 
 def check_memory(ranks: int, memory_bytes: int) -> None:
-    """Raise RequestError where the machine's memory is too small for so many ranks, even without model and data."""
+    """Raise RequestError if the machine's memory is too small for so many ranks, even without model and data."""
     if ranks * RANK_BYTES > memory_bytes:
         room = memory_bytes // RANK_BYTES
         raise RequestError(
@@ -139,7 +139,7 @@ def _processes(ranks: int, each: tuple[int, ...], unit: str) -> str:
 
 
 def _places(ranks: int, each: tuple[int, ...], cores: tuple[tuple[int, ...], ...]) -> str:
-    """'rank 0 on core 0, rank 1 on core 1'; shortened where there are many."""
+    """'rank 0 on core 0, rank 1 on core 1'; shortened if there are many."""
     words = [
         f"{f'rank {process}' if process < ranks else f'server {process - ranks}'} on core"
         f"{'s' if len(own) > 1 else ''} {_ranges(own)}"

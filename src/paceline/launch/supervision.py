@@ -45,7 +45,7 @@ _LOG_LINES, _LOG_WIDTH, _LOG_BYTES = 12, 200, 16_384
 
 
 class LiveRank(Protocol):
-    """What supervision needs of a rank, whichever program started it."""
+    """The interface of a rank for supervision, independent of the program that started it."""
 
     @property
     def number(self) -> int: ...
@@ -65,7 +65,7 @@ class LiveRank(Protocol):
         ...
 
     def send(self, number: int) -> None:
-        """Send a signal to it and to all processes that it started; nothing happens where it has ended."""
+        """Send a signal to it and to all processes that it started; nothing happens if it has ended."""
         ...
 
 
@@ -81,7 +81,7 @@ class Watch:
     """Sleeps, may wake early when a rank ends; raises KeyboardInterrupt after Ctrl-C."""
     clock: Callable[[], float] = time.monotonic
     _point: Point | None = None
-    """From the manifest, for the ranks' roles; all train where it cannot be read."""
+    """From the manifest, for the ranks' roles; all train if it cannot be read."""
     _pulses: dict[int, Pulse | None] = field(default_factory=dict)
     _reports: dict[int, RankReport] = field(default_factory=dict)
     """Read once: each is written once, atomically."""
@@ -122,7 +122,7 @@ class Watch:
         ]
 
     def _report(self, rank: int) -> RankReport | None:
-        """The final report of a rank; None where there is none that can be read."""
+        """The final report of a rank; None if there is none that can be read."""
         if rank not in self._reports and (report := optional_record(self.folder.rank_report(rank), RankReport)):
             self._reports[rank] = report
         return self._reports.get(rank)
@@ -214,7 +214,7 @@ def end_ranks(
 def interruptible() -> Iterator[Callable[[], None]]:
     """Defer Ctrl-C and SIGTERM: the function that it yields raises KeyboardInterrupt after one of them.
 
-    So an interruption can come neither between starting a rank and recording it, nor while the others are ended.
+    Thus no interruption occurs between starting a rank and recording it, or while ranks are ended.
     A late one is raised at the end of the block. Ignored signals stay ignored. Outside the main thread Python allows no
     signal handlers, and nothing is changed.
     """

@@ -21,7 +21,7 @@ WITHIN_S = 10.0
 
 
 def main() -> int:
-    """Wait for the end, then clean up; 1 where something could not be removed."""
+    """Wait for the end, then clean up; 1 if something could not be removed."""
     folder = Path(sys.argv[1])
     while os.read(0, 1):
         pass

@@ -83,11 +83,11 @@ def uneven_spread(case: CheckedRun) -> Iterator[Complaint]:
 
 
 def no_gpu(case: CheckedRun) -> Iterator[Complaint]:
-    """Ranks without a GPU of their own where GPUs were requested, or where some exist."""
+    """Ranks without a dedicated GPU, if GPUs were requested or exist."""
     asked = case.manifest.point.device
-    if asked == "cpu" or (asked == "auto" and not any(given.gpus for given in case.ranks)):
+    if asked == "cpu" or (asked == "auto" and not any(process.gpus for process in case.ranks)):
         return
-    without = [given for given in case.ranks if given.role == "rank" and not given.device.startswith("cuda")]
+    without = [process for process in case.ranks if process.role == "rank" and not process.device.startswith("cuda")]
     if without:
         first = without[0]
         yield Complaint(
@@ -105,11 +105,11 @@ def no_gpu(case: CheckedRun) -> Iterator[Complaint]:
 def different_digests(case: CheckedRun) -> Iterator[Complaint]:
     """Code, model file or settings that differ between processes: they would not train the same model."""
     for attribute, (name, noun) in _DIGESTS.items():
-        by_digest = grouped(case.ranks, lambda given, attribute=attribute: getattr(given, attribute))
+        by_digest = grouped(case.ranks, lambda process, attribute=attribute: getattr(process, attribute))
         if len(by_digest) == 1:
             continue
         usual, most = max(by_digest.items(), key=lambda item: len(item[1]))
-        others = [given for given in case.ranks if given not in most]
+        others = [process for process in case.ranks if process not in most]
         other = getattr(others[0], attribute)
         yield Complaint(
             name=name,
@@ -117,15 +117,15 @@ def different_digests(case: CheckedRun) -> Iterator[Complaint]:
             what=f"{subject(others, 'has', 'have')} {noun} on {hosts_text(others)} than {ranks_text(most)} on "
             f"{hosts_text(most)}: {other[:10] or 'none'} instead of {usual[:10] or 'none'}.",
             right="All processes of a run compute the same thing.",
-            next="Put Paceline, the model file and the study's folder on a file system that all hosts share.",
+            next="Put Paceline, the model file and the study folder on a file system that all hosts share.",
             ranks=rank_numbers(others),
         )
 
 
 def different_versions(case: CheckedRun) -> Iterator[Complaint]:
     """Versions that differ between processes; a difference in more than the patch level is fatal."""
-    for name in dict.fromkeys(name for given in case.ranks for name in given.versions):
-        by_version = grouped(case.ranks, lambda given, name=name: given.versions.get(name, "none"))
+    for name in dict.fromkeys(name for process in case.ranks for name in process.versions):
+        by_version = grouped(case.ranks, lambda process, name=name: process.versions.get(name, "none"))
         if len(by_version) == 1:
             continue
         shown = "; ".join(f"{version} on {hosts_text(own)} ({ranks_text(own)})" for version, own in by_version.items())
@@ -160,13 +160,16 @@ def wall_offsets_ns(ranks: Sequence[ProcessFacts], clocks: Sequence[Clock]) -> d
     """How far each process's wall clock is ahead of rank 0's."""
     offset_ns = {clock.rank: clock.offset_ns for clock in clocks}
     base_ns = ranks[0].wall_ns - ranks[0].monotonic_ns
-    return {given.rank: given.wall_ns - given.monotonic_ns - base_ns + offset_ns.get(given.rank, 0) for given in ranks}
+    return {
+        process.rank: process.wall_ns - process.monotonic_ns - base_ns + offset_ns.get(process.rank, 0)
+        for process in ranks
+    }
 
 
 def emulated_hosts(case: CheckedRun) -> Iterator[Complaint]:
     """One machine under several host names."""
     for own in case.machines.values():
-        names = {(given.node, given.host) for given in own}
+        names = {(process.node, process.host) for process in own}
         if len(names) > 1:
             yield Complaint(
                 name="emulated-hosts",

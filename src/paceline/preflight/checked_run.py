@@ -25,29 +25,29 @@ class CheckedRun:
     @property
     def hosts(self) -> Mapping[tuple[str, str, str], list[ProcessFacts]]:
         """Processes by host, in order of the first process; hosts of one name differ in their kernel."""
-        return grouped(self.ranks, lambda given: (given.machine, given.node, given.host))
+        return grouped(self.ranks, lambda process: (process.machine, process.node, process.host))
 
     @property
     def machines(self) -> Mapping[str, list[ProcessFacts]]:
         """Processes by machine: namespaces and containers of one machine share its cores."""
-        return grouped(self.ranks, lambda given: given.machine)
+        return grouped(self.ranks, lambda process: process.machine)
 
 
 def grouped(ranks: Iterable[ProcessFacts], key: Callable[[ProcessFacts], Key]) -> dict[Key, list[ProcessFacts]]:
     """Processes by key, in order of the first process."""
     groups: dict[Key, list[ProcessFacts]] = {}
-    for given in ranks:
-        groups.setdefault(key(given), []).append(given)
+    for process in ranks:
+        groups.setdefault(key(process), []).append(process)
     return groups
 
 
 def rank_numbers(ranks: Iterable[ProcessFacts]) -> tuple[int, ...]:
-    return tuple(given.rank for given in ranks)
+    return tuple(process.rank for process in ranks)
 
 
 def ranks_text(ranks: Sequence[ProcessFacts]) -> str:
     """'rank 1', 'ranks 0 and 1', 'ranks 0, 1, 2, 3 and 12 more'."""
-    return f"{'rank' if len(ranks) == 1 else 'ranks'} {_listed([str(given.rank) for given in ranks])}"
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {_listed([str(process.rank) for process in ranks])}"
 
 
 def subject(ranks: Sequence[ProcessFacts], one: str, more: str) -> str:
@@ -57,7 +57,7 @@ def subject(ranks: Sequence[ProcessFacts], one: str, more: str) -> str:
 
 def hosts_text(ranks: Iterable[ProcessFacts]) -> str:
     """The names of their hosts: 'h1', 'h1 and h2', 'h1, h2, h3, h4 and 12 more'."""
-    return _listed(list(dict.fromkeys(given.place for given in ranks)))
+    return _listed(list(dict.fromkeys(process.place for process in ranks)))
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The checks on threads and cores: whether every thread of a run has a core of its own."""
+"""The checks of threads and cores: whether every thread of a run has a dedicated core."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from paceline.units import counted
 
 def threads_beyond_affinity(case: CheckedRun) -> Iterator[Complaint]:
     """Processes that may use fewer cores than they have threads."""
-    narrow = [given for given in case.ranks if 0 < len(given.affinity) < given.threads]
+    narrow = [process for process in case.ranks if 0 < len(process.affinity) < process.threads]
     if narrow:
-        worst = min(narrow, key=lambda given: len(given.affinity) / given.threads)
+        worst = min(narrow, key=lambda process: len(process.affinity) / process.threads)
         yield Complaint(
             name="threads-beyond-affinity",
             severity="info" if case.manifest.oversubscribed else "fatal",
@@ -59,19 +59,19 @@ def _shared(case: CheckedRun, own: Sequence[ProcessFacts], reported: set[int], s
     if not own or _threads(own) > _usable(own):
         return  # reported as more threads than cores
     # A process with more threads than allowed cores is reported by its own check.
-    demands = {given.rank: (given.affinity, min(given.threads, len(given.affinity))) for given in own}
-    overloaded = [given for given in own if given.rank in overloaded_processes(demands) - reported]
+    demands = {process.rank: (process.affinity, min(process.threads, len(process.affinity))) for process in own}
+    overloaded = [process for process in own if process.rank in overloaded_processes(demands) - reported]
     if not overloaded:
         return
     reported |= set(rank_numbers(overloaded))
-    cores = sorted({core for given in overloaded for core in given.affinity})
-    threads = sum(demands[given.rank][1] for given in overloaded)
+    cores = sorted({core for process in overloaded for core in process.affinity})
+    threads = sum(demands[process.rank][1] for process in overloaded)
     yield Complaint(
         name="ranks-share-cores",
         severity="info" if case.manifest.oversubscribed else severity,
         what=f"{subject(overloaded, 'shares', 'share')} {cores_text(cores)} of {hosts_text(overloaded)}, with "
         f"{counted(threads, 'thread')}, and that machine has {counted(own[0].cores, 'core')}.",
-        right="Cores of its own for every process.",
+        right="Dedicated cores for every process.",
         next="Let Paceline place the ranks (no taskset around it, no binding by mpiexec or srun), or request more "
         "cores per process for the job. With run.pin=false the operating system places them.",
         ranks=rank_numbers(overloaded),
@@ -80,7 +80,7 @@ def _shared(case: CheckedRun, own: Sequence[ProcessFacts], reported: set[int], s
 
 def threads_not_as_asked(case: CheckedRun) -> Iterator[Complaint]:
     """Processes whose library uses another number of threads than run.threads."""
-    other = [given for given in case.ranks if given.threads != given.threads_asked]
+    other = [process for process in case.ranks if process.threads != process.threads_asked]
     if other:
         first = other[0]
         yield Complaint(
@@ -96,24 +96,24 @@ def threads_not_as_asked(case: CheckedRun) -> Iterator[Complaint]:
 
 def _busy(own: Sequence[ProcessFacts]) -> list[ProcessFacts]:
     """Processes that keep a core busy: all but a coordinator, which waits."""
-    return [given for given in own if given.role != "coordinator"]
+    return [process for process in own if process.role != "coordinator"]
 
 
 def _threads(own: Sequence[ProcessFacts]) -> int:
-    return sum(given.threads for given in own)
+    return sum(process.threads for process in own)
 
 
 def _usable(own: Sequence[ProcessFacts]) -> int:
     """Cores of a machine that its processes can keep busy, under the largest of their quotas."""
-    return max(usable_count(given.cores, given.cpu_quota) for given in own)
+    return max(usable_count(process.cores, process.cpu_quota) for process in own)
 
 
 def overloaded_processes(demands: Mapping[int, tuple[Iterable[int], int]]) -> frozenset[int]:
-    """The processes that cannot have a core for each of their threads; empty where all can.
+    """The processes that cannot have a core for each of their threads; empty if all can.
 
     `demands` has the allowed cores and the number of threads of each process. An assignment of cores is a bipartite
-    matching, found by augmenting paths: a thread takes a free core, or one whose holder can move to another core. Where
-    there is no such path, the processes on the searched paths share too few cores.
+    matching, found by augmenting paths: a thread takes a free core, or a core whose thread can move to another
+    one. If there is no such path, the processes on the searched paths share too few cores.
     """
     cores = {process: tuple(own) for process, (own, _) in demands.items()}
     holder: dict[int, int] = {}
@@ -127,7 +127,7 @@ def overloaded_processes(demands: Mapping[int, tuple[Iterable[int], int]]) -> fr
 
 
 def _assign_core(process: int, cores: Mapping[int, tuple[int, ...]], holder: dict[int, int], visited: set[int]) -> bool:
-    """Give a thread of a process a core, moving others where possible; False where no core can be freed."""
+    """Give a thread of a process a core, moving others where possible; False if no core can be freed."""
     path: dict[int, tuple[int, int | None]] = {}
     waiting: list[tuple[int, int | None]] = [(process, None)]
     while waiting:

@@ -1,8 +1,8 @@
 """The facts of this process: its host, cores, memory, network, versions, and digests of its code. No torch.
 
-    given(identity, manifest, threads=..., device=..., gpus=...)     ──▶ Given, for exchange with the other ranks
+    process_facts(identity, manifest, threads=..., device=..., gpus=...)  ──▶ ProcessFacts, exchanged between ranks
 
-The caller passes what only torch knows. It takes some 20 ms, once.
+The caller passes facts that need torch. Takes about 20 ms, once.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def process_facts(
 
 @functools.cache
 def code_sha256(package: Path) -> str:
-    """SHA-256 of the names and contents of a package's Python files; some 10 ms for a hundred."""
+    """SHA-256 of the names and contents of a package's Python files; about 10 ms for a hundred."""
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         digest.update(path.relative_to(package).as_posix().encode() + b"\0")
@@ -88,7 +88,7 @@ def settings_sha256(manifest: Manifest) -> str:
 
 
 def _file_sha256(path: str | None) -> str:
-    """SHA-256 of a file; empty without a path, `missing` where it cannot be read on this host."""
+    """SHA-256 of a file; empty without a path, `missing` if it cannot be read on this host."""
     if path is None:
         return ""
     try:

@@ -73,7 +73,7 @@ def parsed(words: list[str]) -> Request | None:
 
 
 def main(words: list[str], started_at_ns: int) -> int:
-    """Run the requested script; its exit code, 2 where the request was wrong."""
+    """Run the requested script; its exit code, 2 if the request was wrong."""
     try:
         request = parsed(words)
         if request is None:

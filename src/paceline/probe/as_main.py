@@ -40,8 +40,8 @@ def run_as_main(code: CodeType, main: ModuleType) -> ScriptExit:
     sys.modules["__main__"] = main
     try:
         exec(code, vars(main))
-    except SystemExit as asked:
-        return _exit(asked.code)
+    except SystemExit as error:
+        return _exit(error.code)
     except KeyboardInterrupt as error:
         return ScriptExit(INTERRUPTED, "KeyboardInterrupt", _printed_traceback(error))
     except BaseException as error:  # noqa: BLE001 - any exception of a script ends the script, not the probe

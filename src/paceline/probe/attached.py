@@ -6,7 +6,7 @@
     no process group, several ranks         runs/<script>-<start of the parent process>, which the ranks of one host
                                             share; under SLURM, runs/<script>-<job step>
 
-Until then spans are held in memory.
+Until then spans are buffered in memory.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class DeferredSpanWriter(SpanWriter):
         self._lock = threading.Lock()
 
     def open(self, path: Path) -> None:
-        """Write the held spans, and later ones at once."""
+        """Write the buffered spans; later ones are written immediately."""
         with self._lock:
             self._writer = SpanWriter(path)
             self._writer.write(self._rows)
@@ -136,23 +136,23 @@ class _NoPulse(PulseWriter):
 
 
 def _attempt_folder(out: Path) -> Path:
-    """The requested folder; after a restart by the launcher, one beside it."""
+    """The requested folder; after a restart by the launcher, a new folder next to it."""
     restarted = restarts()
     return (out.with_name(f"{out.name}-restart-{restarted}") if restarted else out).absolute()
 
 
 def _refuse_used(folder: RunFolder, rank: int) -> None:
-    """Raise FolderError where the folder has spans of this rank already."""
+    """Raise FolderError if the folder has spans of this rank already."""
     if folder.rank_spans(rank).exists():
         raise FolderError(
             f"{folder.path} has the spans of a run already.",
-            right="Every run has a folder of its own.",
+            right="Every run needs its own folder.",
             next="Name another with --out DIR, or omit it.",
         )
 
 
 def _new_folder(name: str, at: datetime) -> Path:
-    """Make `runs/<name>-<date>-<time>`, with a number where several runs begin in the same second."""
+    """Make `runs/<name>-<date>-<time>`, with a number if several runs begin in the same second."""
     for number in range(1, 1000):
         path = (_RUNS / f"{name}-{_stamp(at)}{'' if number == 1 else f'-{number}'}").absolute()
         try:

@@ -24,7 +24,7 @@ from torch.distributed import ProcessGroup
 
 from paceline.probe.recorder import Recorder
 
-# operator -> position of the tensors that this rank sends, or of those that it receives where it only receives
+# operator -> position of the tensors that this rank sends, or of those that it receives if it only receives
 _PAYLOAD = {
     "allreduce_": 0,
     "allreduce_coalesced_": 0,
@@ -47,7 +47,7 @@ _PAYLOAD = {
     "barrier": None,
     "monitored_barrier_": None,
 }
-# point-to-point operator -> the argument with the other rank; None where that is not known yet
+# point-to-point operator -> the argument with the other rank; None if that is not known yet
 _POINT_TO_POINT = {"send": "dst", "recv_": "src", "recv_any_source_": None}
 # collective with a root -> the argument with the root's rank
 _ROOTED = dict.fromkeys(("broadcast_", "reduce_", "gather_", "scatter_"), "root_rank")
@@ -82,7 +82,7 @@ class PendingMessages:
         self._wait = Work.wait
 
     def __enter__(self) -> PendingMessages:
-        """Observe every wait; not needed where other code calls `waited`."""
+        """Observe every wait; not needed if other code calls `waited`."""
         original, waited = self._wait, self.waited
 
         @functools.wraps(original)
@@ -154,7 +154,7 @@ def _watched(recorder: Recorder, groups: Groups, operation: str, pending: Pendin
 
 
 def _work(result: Any) -> Work | None:
-    """The Work of a message from the result of its operator: alone, or after tensors; None where there is none."""
+    """The Work of a message from the result of its operator: alone, or after tensors; None if there is none."""
     if isinstance(result, tuple):
         result = result[-1] if result else None
     return None if result is None else Work.unbox(result)

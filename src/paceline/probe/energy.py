@@ -32,7 +32,7 @@ class Meter:
         self.total_uj = 0
 
     def read(self) -> int:
-        """Microjoules since the first reading. OSError or ValueError where it cannot be read any more."""
+        """Microjoules since the first reading. OSError or ValueError if it cannot be read any more."""
         now_uj = self._reading_uj()
         drawn_uj = now_uj - self._before_uj
         # Assumes that it wraps at most once between two samples.
@@ -67,7 +67,7 @@ class Rapl:
 
 
 def _zones(tree: Path) -> list[tuple[Path, str]]:
-    """Every zone with its name; none where a name cannot be read, because it might be a package."""
+    """Every zone with its name; none if a name cannot be read, because it might be a package."""
     try:
         return [(zone, (zone / "name").read_text().strip()) for zone in sorted(tree.glob("intel-rapl:*"))]
     except OSError:
@@ -79,7 +79,7 @@ def _is_package(zone: Path, name: str) -> bool:
 
 
 def _meters(zones: Iterable[Path]) -> list[Meter]:
-    """A meter for each zone; none where one cannot be read, because a partial sum would be wrong."""
+    """A meter for each zone; none if one cannot be read, because a partial sum would be wrong."""
     try:
         return [Meter(zone) for zone in zones]
     except (OSError, ValueError):

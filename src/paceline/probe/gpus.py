@@ -1,6 +1,6 @@
 """Counters of GPUs: memory of torch's allocator, energy and utilisation from NVML.
 
-torch is used only where the rank itself has imported it and uses a GPU; NVML only where `pynvml` is installed.
+torch is used only if the rank has imported it and uses a GPU; NVML only if `pynvml` is installed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def gpu_memory() -> dict[str, int]:
-    """Bytes that torch's allocator has reserved on all GPUs, now and at the peak; empty where it uses none.
+    """Bytes that torch's allocator has reserved on all GPUs, now and at the peak; empty if it uses none.
 
     Each GPU is queried by its number, which creates no context on it.
     """
@@ -19,10 +19,10 @@ def gpu_memory() -> dict[str, int]:
     used = getattr(getattr(torch, "cuda", None), "is_initialized", None)  # absent during the import
     if torch is None or used is None or not used():
         return {}
-    held = [torch.cuda.memory_stats(number) for number in range(torch.cuda.device_count())]
+    memory = [torch.cuda.memory_stats(number) for number in range(torch.cuda.device_count())]
     return {
-        "gpu_memory_bytes": sum(stats.get("reserved_bytes.all.current", 0) for stats in held),
-        "gpu_peak_bytes": sum(stats.get("reserved_bytes.all.peak", 0) for stats in held),
+        "gpu_memory_bytes": sum(stats.get("reserved_bytes.all.current", 0) for stats in memory),
+        "gpu_peak_bytes": sum(stats.get("reserved_bytes.all.peak", 0) for stats in memory),
     }
 
 
@@ -42,7 +42,7 @@ class Nvml:
                 self._handles = []
 
     def sample(self) -> dict[str, int]:
-        """Microjoules since the first sample and mean utilisation in percent, where every GPU has them."""
+        """Microjoules since the first sample and mean utilisation in percent; without values that some GPU lacks."""
         if not self._handles:
             return {}
         found = {}
@@ -57,7 +57,7 @@ class Nvml:
         return found
 
     def _each(self, question: str) -> list[Any] | None:
-        """The value of every GPU; None where one does not support it: older GPUs have no energy meter."""
+        """The value of every GPU; None if one does not support it: older GPUs have no energy meter."""
         try:
             return [getattr(self._nvml, question)(handle) for handle in self._handles]
         except self._nvml.NVMLError:
@@ -65,7 +65,7 @@ class Nvml:
 
 
 def nvml() -> ModuleType | None:
-    """NVIDIA's management library; None where it is not installed."""
+    """NVIDIA's management library; None if it is not installed."""
     try:
         import pynvml  # pyright: ignore[reportMissingImports]
     except (ImportError, FutureWarning):  # it warns of its successor, and a script may turn warnings into errors

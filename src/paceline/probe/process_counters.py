@@ -68,7 +68,7 @@ def _memory(status: str) -> dict[str, int]:
 
 
 def _field(status: str, name: str) -> str:
-    """The value of a line of /proc/self/status; empty where there is no such line."""
+    """The value of a line of /proc/self/status; empty if there is no such line."""
     for line in status.splitlines():
         if line.startswith(f"{name}:"):
             return line.split()[1]
@@ -102,10 +102,10 @@ class ThreadCounters:
         self._live: dict[str, ThreadTimes] = {}
         self._ended = ThreadTimes()
         self._ended_moving: ThreadTimes | None = None
-        """Times of ended threads: of all, and of those that moved messages where there were any."""
+        """Times of ended threads: of all, and of those that moved messages if there were any."""
 
     def sample(self, main: str) -> dict[str, int]:
-        """The times of all threads so far; `main` is the id of the main thread. Empty where the system has none."""
+        """The times of all threads so far; `main` is the id of the main thread. Empty if the system has none."""
         try:
             found = os.listdir(self._tasks)
         except OSError:
@@ -163,7 +163,7 @@ def _user_and_system(stat: str) -> tuple[int, int]:
 
 
 def _text(path: str) -> str:
-    """A file's contents; empty where it cannot be read. os.read takes half the time of a Python file."""
+    """A file's contents; empty if it cannot be read. os.read takes half the time of a Python file."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except OSError:

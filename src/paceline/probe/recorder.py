@@ -125,7 +125,7 @@ class Recorder:
             self._rows.append(row)
 
     def beat(self, phase: str | None = None) -> None:
-        """Update the pulse, and its phase where one is given."""
+        """Update the pulse, and its phase if one is given."""
         self.phase = phase or self.phase
         self._pulse.beat(phase=self.phase)
 

@@ -2,9 +2,9 @@
 
     run_script(Path("train.py"), ["--epochs", "2"], folder, identity, started_at_ns)  ──▶ ScriptOutcome
 
-The script has the environment of `python train.py`: its arguments, its folder first on the path, and a `__main__` of
-its own, so that its classes can be pickled and workers can be spawned. The outcome has its exit code as in a shell; a
-traceback is printed once, without frames of the probe.
+The script has the environment of `python train.py`: its arguments, its folder first on the path, its own `__main__`,
+which pickling classes and spawning workers need. The outcome has its exit code as in a shell; a traceback is printed
+once, without frames of the probe.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Watcher:
         return self._observer.silent
 
     def end(self) -> Observation:
-        """Remove all hooks; what was observed."""
+        """Remove all hooks and return the observation."""
         self._steps.close()
         self._calls.notes()
         self._note_what_is_missing()
@@ -81,7 +81,7 @@ class Watcher:
 
     def _on_join(self) -> None:
         if self.rank is not None:
-            return  # the second group of a script that left its first: the rank stays that of the first
+            return  # a second process group of the script: the rank of the first one is used
         self.rank, self.size, self.backend = dist.get_rank(), dist.get_world_size(), dist.get_backend()
         if self._joined is not None:
             self._joined()

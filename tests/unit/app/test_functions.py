@@ -75,7 +75,7 @@ def test_export_writes_files_and_says_how_to_open_them(tmp_path: Path, format: s
     found = app.export("study", format, out=tmp_path / name)
     assert found.to_dict()["format"] == format and str(tmp_path / name) in shown(found)
     assert all(Path(file).is_file() for file in found.to_dict()["files"])
-    with pytest.raises(errors.FolderError, match="is there already"):
+    with pytest.raises(errors.FolderError, match="already exists"):
         app.export("study", format, out=tmp_path / name)
 
 
@@ -143,23 +143,23 @@ def test_a_study_of_a_script_runs_at_several_numbers_of_ranks(tmp_path: Path, mo
     ("call", "error", "told"),
     [
         (lambda: app.trace("nowhere"), errors.FolderError, "There is no folder nowhere"),
-        (lambda: app.trace("study", point="9-ranks"), errors.RequestError, "no point '9-ranks'"),
-        (lambda: app.trace("study", top=0), errors.RequestError, "leaves nothing to show"),
+        (lambda: app.trace("study", point="9-ranks"), errors.RequestError, "No point '9-ranks'"),
+        (lambda: app.trace("study", top=0), errors.RequestError, "limited to 0 rows"),
         (lambda: app.compare("study", "nowhere"), errors.PacelineError, "nowhere"),
         (lambda: app.compare("study", "slow", out="page.txt"), errors.RequestError, "does not end in .html"),
         (lambda: app.export("study", "chrom"), errors.RequestError, "Did you mean 'chrome'"),
         (lambda: app.report("study", target=98), errors.RequestError, "A target of 98"),
-        (lambda: app.report("study", margin=2), errors.RequestError, "A margin of 2 calls"),
-        (lambda: app.report("study", format="doc"), errors.RequestError, "cannot be 'doc'"),
+        (lambda: app.report("study", margin=2), errors.RequestError, "A margin of 2 is"),
+        (lambda: app.report("study", format="doc"), errors.RequestError, "Unknown format: 'doc'"),
         (lambda: app.report("study", width_mm=5), errors.RequestError, "5 mm"),
         (lambda: app.open_results("nowhere"), errors.FolderError, "nowhere"),
         (lambda: app.watch("nowhere"), errors.FolderError, "There is no folder nowhere"),
-        (lambda: app.watch("study", every_s=0), errors.RequestError, "no time between two looks"),
+        (lambda: app.watch("study", every_s=0), errors.RequestError, "every 0 s is not possible"),
         (lambda: app.train("nothing"), errors.RequestError, "nothing"),
         (lambda: app.tune("instant.toml", first=1.0, last=0.1), errors.RequestError, ""),
         (lambda: app.run("nothing.py"), errors.RequestError, "nothing.py"),
-        (lambda: app.study("digits", script="train.py"), errors.RequestError, "both given"),
-        (lambda: app.study("digits", arguments=["-x"]), errors.RequestError, "'-x'"),
+        (lambda: app.study("digits", script="train.py"), errors.RequestError, "Both a study"),
+        (lambda: app.study("digits", arguments=["-x"]), errors.RequestError, "-x"),
         (lambda: app.study("digits", budget=-1), errors.RequestError, "budget -1"),
     ],
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from paceline import catalog
-from paceline.app.launcher_checks import Asked, Starter, starters
+from paceline.app.launcher_checks import LauncherState, Query, launcher_states
 
 
 def program(folder: Path, name: str, text: str) -> Path:
@@ -21,8 +21,8 @@ def program(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def by_name(**told) -> dict[str, Starter]:
-    return {starter.name: starter for starter in starters(**told)}
+def by_name(**told) -> dict[str, LauncherState]:
+    return {starter.name: starter for starter in launcher_states(**told)}
 
 
 def test_every_launcher_of_the_catalog_is_looked_at() -> None:
@@ -71,15 +71,15 @@ def test_partitions_are_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_program_that_is_given_up_on_is_ended() -> None:
-    asked = Asked("sleep", "60")
+    asked = Query("sleep", "60")
     assert asked.there and asked.answer(time.monotonic()) is None
     assert asked._process is not None and asked._process.poll() is not None
-    assert not Asked("no-such-program").there
+    assert not Query("no-such-program").there
 
 
 def test_nothing_heavy_is_loaded() -> None:
     code = (
-        "import sys; from paceline.app.launcher_checks import starters; starters(answer_s=30); "
+        "import sys; from paceline.app.launcher_checks import launcher_states; launcher_states(answer_s=30); "
         "print([name for name in ('torch', 'ray', 'mpi4py') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)

@@ -49,7 +49,7 @@ def test_a_profile_that_is_shown_to_a_person(config: Path, capsys: pytest.Captur
     assert main(["doctor", "--site", "mine"]) == 1
     out = capsys.readouterr().out
     assert "[ OK ] Profile" in out and "[FAIL] Launcher       There is no mpiexec: 'mpiexec.nosuch'" in out
-    assert "before this is put right: Launcher." in out and "Traceback" not in out
+    assert "until this is fixed: Launcher." in out and "Traceback" not in out
 
 
 def test_a_launcher_that_fails_is_told_in_its_own_words_and_leaves_its_logs(

@@ -103,7 +103,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["--jsno"], "There is no option called '--jsno'."),
         (["help", "nothing"], "There is no verb called 'nothing'."),
         (["studies", "--jsno"], "Unknown option: --jsno. Did you mean --json?"),
-        (["studies", "one", "two"], "There is nothing that 'one two' could stand for here."),
+        (["studies", "one", "two"], "Unexpected argument: one two"),
         (["data", "ftch"], "Unknown command"),
         (["report"], "requires an argument"),
         (["study", "--ranks"], "requires an argument"),
@@ -134,11 +134,11 @@ def test_errors_of_ours_are_sentences_with_their_exit_code(verb, capsys: pytest.
 @pytest.mark.parametrize(
     ("name", "code", "step"),
     [
-        ("fail", 1, "See what this machine has: paceline doctor. The same command goes on: what is finished is kept."),
+        ("fail", 1, "Check this machine: paceline doctor. The same command continues; finished runs are not repeated."),
         (
             "lose",
             1,
-            "Remove the folder of its run and run the study again: that run is made anew, the others are kept.",
+            "Delete the folder of this run and run the study again: only this run is repeated.",
         ),
         ("forbid", 2, "See: paceline forbid --help"),
         ("refuse", 2, "Fetch it again."),

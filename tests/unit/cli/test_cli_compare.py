@@ -77,7 +77,7 @@ def test_the_same_again_is_not_called_different(capsys: pytest.CaptureFixture[st
 def test_a_check_fails_only_where_b_is_really_slower_by_more(capsys: pytest.CaptureFixture[str]) -> None:
     assert json_of(capsys, "before", "after", "--fail-if-slower", "5", code=1)["slower"] == ["1 rank", "2 ranks"]
     assert main(["compare", "before", "after", "--fail-if-slower", "5"]) == 1
-    assert "[FAIL] B is really slower than A by more than 5 %: 1 rank; 2 ranks." in capsys.readouterr().err
+    assert "[FAIL] B is significantly slower than A by more than 5 %: 1 rank; 2 ranks." in capsys.readouterr().err
     for words in (("before", "after", "20"), ("after", "before", "0"), ("before", "again", "0")):
         assert json_of(capsys, *words[:2], "--fail-if-slower", words[2])["slower"] == []
 
@@ -86,7 +86,7 @@ def test_a_check_that_could_not_fail_says_so(capsys: pytest.CaptureFixture[str])
     assert main(["compare", "before", "three", "--fail-if-slower", "5"]) == 0
     out, err = capsys.readouterr()
     # Three against five: the least p is 2/56, enough for one point and not for two.
-    assert "[WARN] Not checked, for want of runs: 1 rank; 2 ranks." in err
+    assert "[WARN] Not checked, too few runs: 1 rank; 2 ranks." in err
     assert "cannot be told apart" in out
     assert main(["compare", "three", "three", "--fail-if-slower", "5"]) == 0
     assert "With 3 and 3 runs the test gives no p below 0.1" in capsys.readouterr().out
@@ -149,15 +149,15 @@ def test_a_study_without_spans_has_times_and_no_parts(place: Path, capsys: pytes
     [
         (("before", "nowhere"), ("There is no folder nowhere.", "paceline study")),
         (("before", "cache"), ("cache is neither a study nor a run", "Two study folders are compared")),
-        (("before", "attached"), ("attached is one run, and before a study of 10 runs.", "choose one of them")),
-        (("attached", "before"), ("attached is one run, and before a study of 10 runs.", "choose one of them")),
-        (("before", "wide"), ("have no point in common: A has 1 rank; 2 ranks; B has 4 ranks.", "--ranks 1")),
-        (("before", "after", "--fail-if-slower", "-1"), ("--fail-if-slower -1 is not a share", "from 0 on")),
-        (("before", "after", "--fail-if-slower", "nan"), ("--fail-if-slower nan is not a share", "from 0 on")),
+        (("before", "attached"), ("attached is one run, but before is a study of 10 runs.", "choose one of them")),
+        (("attached", "before"), ("attached is one run, but before is a study of 10 runs.", "choose one of them")),
+        (("before", "wide"), ("have no matching points: A has 1 rank; 2 ranks; B has 4 ranks.", "--ranks 1")),
+        (("before", "after", "--fail-if-slower", "-1"), ("--fail-if-slower -1 is not a percentage", "at least 0")),
+        (("before", "after", "--fail-if-slower", "nan"), ("--fail-if-slower nan is not a percentage", "at least 0")),
         (("before",), ("", "paceline compare --help")),
-        (("before", "after", "--out", "page.pdf"), ("--out page.pdf does not end in .html.", "--out FILE.html")),
-        (("before", "after", "--out", "cache"), ("--out cache is a folder.", "--out FILE.html")),
-        (("before",) * 13, ("13 folders do not fit", "Up to 12")),
+        (("before", "after", "--out", "page.pdf"), ("page.pdf does not end in .html.", "page.pdf.html")),
+        (("before", "after", "--out", "cache"), ("cache is a folder.", "cache.html")),
+        (("before",) * 13, ("13 folders are too many", "Up to 12")),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
@@ -255,7 +255,7 @@ def test_three_sides_as_text_have_a_column_each(capsys: pytest.CaptureFixture[st
     out = capsys.readouterr().out
     assert "run.strategy  ddp  flat  ddp  ddp" in out
     assert "C against A\nWith 1 rank A and C cannot be told apart" in out
-    assert "D against A\nbefore and wide have no point in common: A has 1 rank; 2 ranks; D has 4 ranks." in out
+    assert "D against A\nbefore and wide have no matching points: A has 1 rank; 2 ranks; D has 4 ranks." in out
     assert "p is corrected for 4 tests, of all sides together" in " ".join(out.split())
     assert "Page    runs/compare-before-after-again-wide.html" in out
 
@@ -263,7 +263,9 @@ def test_three_sides_as_text_have_a_column_each(capsys: pytest.CaptureFixture[st
 def test_a_check_of_several_sides_names_the_one_that_is_slower(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("before", "again", "after", "--fail-if-slower", "5")
     assert json_of(capsys, *words, code=1)["slower"] == ["C, 1 rank", "C, 2 ranks"]
-    assert "[FAIL] Sides are really slower than A by more than 5 %: C, 1 rank; C, 2 ranks." in capsys_err(words, capsys)
+    assert "[FAIL] Sides are significantly slower than A by more than 5 %: C, 1 rank; C, 2 ranks." in capsys_err(
+        words, capsys
+    )
 
 
 def capsys_err(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> str:
@@ -273,7 +275,7 @@ def capsys_err(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> st
 
 def test_where_no_side_can_be_compared_it_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "before", "wide", "attached"]) == 2
-    assert "have no point in common" in capsys.readouterr().err
+    assert "have no matching points" in capsys.readouterr().err
 
 
 def outcome(rank: int, batch: int, arguments: tuple[str, ...]) -> ScriptOutcome:

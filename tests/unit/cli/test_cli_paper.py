@@ -72,7 +72,7 @@ def test_a_study_without_scaling_draws_nothing_and_says_so(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--format", "latex"], "--format cannot be 'latex'."),
+        (["--format", "latex"], "Unknown format: 'latex'."),
         (["--figures", "jpg"], "svg, pdf, png"),
         (["--format", "md,txe"], "Did you mean 'tex'?"),
         (["--figures", "pdf", "--width", "5"], "5 mm wide"),

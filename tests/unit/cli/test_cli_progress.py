@@ -143,7 +143,7 @@ def test_what_is_said_before_the_first_run(err: io.StringIO) -> None:
         "[WARN] MNIST could not be had",
         "Placement  on core 0",
         "           on cores 0 and 1",
-        "Kept       4 of 10 runs are finished from before",
+        "Resumed    4 of 10 runs are finished already",
     ]
     assert (progress.finished, progress.total) == (4, 10)
     progress(RunFinished(run=RUN, result=RESULT, index=5, total=10))

@@ -93,7 +93,7 @@ def test_a_run_in_a_named_folder_is_only_repeated_when_asked_to(capsys: pytest.C
     capsys.readouterr()
     assert main(command) == 0
     out, err = capsys.readouterr()
-    assert out == "" and "finished already: --fresh runs the script again" in err and "Where the time went" in err
+    assert out == "" and "already finished. Use --fresh" in err and "Where the time went" in err
     assert main([*command[:3], "--fresh", *command[3:]]) == 0
     assert capsys.readouterr().out == "hello from rank 0\n"
 
@@ -116,7 +116,7 @@ def test_a_failure_is_told_once_with_the_way_to_the_trace(
     out, err = capsys.readouterr()
     assert out == "hello from rank 0\n"
     assert err.count("ValueError: no") == 1 and "Its log: rank-0001.log" in err
-    assert "What it did until then: paceline trace here/points/2-ranks-script-" in err
+    assert "paceline trace here/points/2-ranks-script-" in err
 
 
 def test_an_interrupted_run_is_said_to_begin_anew(
@@ -124,7 +124,7 @@ def test_an_interrupted_run_is_said_to_begin_anew(
 ) -> None:
     use(monkeypatch, f"{__name__}:Interrupted")
     assert main(["run", "--", "train.py"]) == 130
-    assert "Interrupted: the run is lost, and begins anew" in capsys.readouterr().err
+    assert "Interrupted: the run was not finished" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ def test_an_interrupted_run_is_said_to_begin_anew(
         (["--", "."], ". is a folder."),
         (["--", "-m", "package.train"], "torchrun --nproc-per-node 2 -m paceline.probe -m package.train"),
         (["--", "notes.txt"], "notes.txt is not a Python script, line 1: "),
-        (["train.py", "other"], "It is not clear whose 'other' is: it stands before --."),
-        (["train.py", "--epochs", "3"], "What belongs to the script comes after --"),
+        (["train.py", "other"], "The argument 'other' comes before --."),
+        (["train.py", "--epochs", "3"], "The script and its arguments come after --"),
         (["-n", "two", "--", "train.py"], "-n two is not a whole number."),
         (["-n", "0", "--", "train.py"], "run.ranks = [0]: each must be from 1 to 4096."),
         (["--set", "train.lr=1", "--", "train.py"], "[train]: does not go with [script]"),
@@ -168,7 +168,7 @@ class TestStudies:
         capsys.readouterr()
         assert main(["study", "runs/train/study.toml", "--out", "runs/train", "--json"]) == 0
         out, err = capsys.readouterr()
-        assert "2 of 2 runs are finished from before" in err and json.loads(out)["runs"] == 2
+        assert "2 of 2 runs are finished already" in err and json.loads(out)["runs"] == 2
 
     def test_a_dry_run_names_the_script(self, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["study", "--script", "train.py", "--repeats", "2", "--dry-run", "--", "--rounds", "3"]) == 0
@@ -180,11 +180,11 @@ class TestStudies:
     @pytest.mark.parametrize(
         ("words", "said"),
         [
-            (["digits", "--script", "train.py"], "digits and --script train.py are both given"),
+            (["digits", "--script", "train.py"], "Both a study (digits) and a script (train.py)"),
             (["--script", "train.py", "--strategy", "flat"], 'run.strategy = "flat": the script itself divides'),
             (["--script", "none.py"], "none.py does not exist."),
-            (["digits", "--", "--epochs"], "There is nothing that '--epochs' could stand for here."),
-            (["digits", "more"], "There is nothing that 'more' could stand for here."),
+            (["digits", "--", "--epochs"], "Unexpected argument: --epochs"),
+            (["digits", "more"], "Unexpected argument: more"),
         ],
     )
     def test_what_makes_no_sense_is_refused(

@@ -78,7 +78,7 @@ def test_tensorboard_twice_is_refused_and_forced_is_the_same_bytes(
     assert main(export) == 0
     before = {path: path.read_bytes() for path in Path("logs").rglob("events*")}
     assert main(export) == 2
-    assert "has 6 runs of this study already" in capsys.readouterr().err
+    assert "already has 6 runs of this study" in capsys.readouterr().err
     assert main([*export, "--force"]) == 0
     assert {path: path.read_bytes() for path in Path("logs").rglob("events*")} == before
 
@@ -103,7 +103,7 @@ def test_mlflow_reads_every_run_and_none_twice(study: Path, capsys: pytest.Captu
     first = json.loads(capsys.readouterr().out)["runs"]
     assert len(first) == 6
     assert main(export) == 2
-    assert "has 6 runs of this study already" in capsys.readouterr().err
+    assert "already has 6 runs of this study" in capsys.readouterr().err
     assert main([*export, "--force", "--json"]) == 0
     second = json.loads(capsys.readouterr().out)["runs"]
     with store(Path("store")) as client:
@@ -148,7 +148,7 @@ def test_variables_are_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     ("words", "said"),
     [
         (["--format", "tensorbord"], "Did you mean 'tensorboard'?"),
-        (["--format", "mlflow", "--point", "9-ranks"], "Go on with it: paceline study"),
+        (["--format", "mlflow", "--point", "9-ranks"], "Continue it: paceline study"),
         (["--format", "tensorboard", "--out", "instant.toml"], "is a file"),
     ],
 )

@@ -45,7 +45,7 @@ def test_a_finished_study_is_only_reported(finished: Path, capsys: pytest.Captur
     assert main(["study", "instant.toml", "--out", "study"]) == 0
     out, err = capsys.readouterr()
     opening = [line.split()[0] for line in err.splitlines()]
-    assert opening == ["Paceline", "Machine", "Study", "Folder", "Placement", "2", "Kept"]
+    assert opening == ["Paceline", "Machine", "Study", "Folder", "Placement", "2", "Resumed"]
     assert "Instant scaling: Is it there yet?" in err
     assert "6 of 6 runs are finished" in err
     for part in (
@@ -100,10 +100,10 @@ def test_an_interrupted_study_says_what_is_kept_and_how_to_go_on(
     assert main(["study", "instant.toml", "--out", "my study"]) == 130
     out, err = capsys.readouterr()
     line = err.splitlines()[-1]
-    assert out == "" and line.startswith("Interrupted: 1 of 6 runs are kept. Go on with: paceline study ")
+    assert out == "" and line.startswith("Interrupted: 1 of 6 runs are finished. Continue with: paceline study ")
     launch_with(monkeypatch, "finished_study:InstantLauncher")
     assert main(shlex.split(line.partition("paceline ")[2])) == 0
-    assert "1 of 6 runs are finished from before" in capsys.readouterr().err
+    assert "1 of 6 runs are finished already" in capsys.readouterr().err
 
 
 def test_train_is_one_run_of_one_point(
@@ -177,7 +177,7 @@ def test_what_does_not_fit_is_listed_by_the_preview_and_refused(
     assert main([*command, "--dry-run"]) == 0
     out = capsys.readouterr().out
     assert out.count("Not run: ") == 2 and "Not run: 1,000 ranks. It has 1,000 ranks" in out
-    assert "Nothing of this study fits here." in out and "Rank-hours" not in out
+    assert "No point of this study fits" in out and "Rank-hours" not in out
     assert main(command) == 2
     err = capsys.readouterr().err
     assert "No point of the study 'instant' can be run here: It has 1,000 ranks" in err
@@ -222,7 +222,7 @@ def test_a_budget_that_is_reached_ends_a_study_with_1(
     assert main([*words, "2.5"]) == 1
     out, err = capsys.readouterr()
     assert "[STOP] (2/6) 2 ranks, run 1: Stopped: the budget is 2.5 rank-hours, 1.00 are spent" in err
-    assert "1 of 6 runs are finished from before" in err and "Report  " in out
+    assert "1 of 6 runs are finished already" in err and "Report  " in out
     assert "stopped" not in json_of(capsys, *words, "99")
     for wrong in ("0", "nan", "much"):
         assert main([*words, wrong]) == 2
@@ -289,7 +289,7 @@ def test_a_pretrained_network_is_counted_in_keras_s_way_too(capsys: pytest.Captu
     assert main(list(words)) == 0
     out = capsys.readouterr().out
     assert "Trainable:     12,810" in out and "Base:          frozen" in out
-    assert "In Keras's way of counting 4,062,381, 12,810 of them trainable and 4,049,571 not" in out
+    assert "Counted as in Keras: 4,062,381, 12,810 of them trainable and 4,049,571 not" in out
     assert "Preprocessing: own: 32×32 pixels (bicubic" in out
     found = json_of(capsys, *words)
     assert (found["keras"]["total"], found["keras"]["trainable"]) == (4_062_381, 12_810)
@@ -362,7 +362,7 @@ def test_the_doctor_ends_with_1_where_a_study_cannot_run(
     monkeypatch.setenv("PACELINE_CACHE", str(place / "file"))
     assert main(["doctor"]) == 1
     out = capsys.readouterr().out
-    assert "[FAIL] Cache" in out and "PACELINE_CACHE" in out and "before this is put right: Cache." in out
+    assert "[FAIL] Cache" in out and "PACELINE_CACHE" in out and "until this is fixed: Cache." in out
 
 
 @pytest.mark.parametrize("words", [["report", "study"], ["studies"], ["data", "list"], ["models"], ["study", "--help"]])

@@ -28,7 +28,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def quick(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(made)
-    monkeypatch.setattr(verb, "_BETWEEN_S", 0.01)
+    monkeypatch.setattr(verb, "_RATE_S", 0.01)
     monkeypatch.delenv("NO_COLOR", raising=False)
 
 
@@ -67,8 +67,8 @@ def test_a_run_of_ranks_that_others_started_shows_its_ledger(capsys: pytest.Capt
     [
         (("nowhere",), "There is no folder nowhere."),
         (("cache",), "cache is neither a study nor a run."),
-        (("done", "--every", "0"), "--every 0 is no time"),
-        (("done", "--every", "nan"), "--every nan is no time"),
+        (("done", "--every", "0"), "every 0 s is not possible"),
+        (("done", "--every", "nan"), "every nan s is not possible"),
         ((), "paceline watch --help"),
     ],
 )
@@ -130,4 +130,4 @@ def test_ctrl_c_ends_the_watching_and_nothing_else(
         assert main(["watch", "going"]) == 0
         lock.check()
         assert (made / "going" / "lock").exists()
-    assert len(drawn.frames) == 1 and "it goes on" in capsys.readouterr().err
+    assert len(drawn.frames) == 1 and "still running" in capsys.readouterr().err

@@ -131,7 +131,7 @@ def test_a_killed_rank_is_named_with_its_signal_step_and_the_end_of_its_log():
     error = failure_error(view(1, code=-9, pulse=pulse("compute")), 4, "loading\nstep 57")
     assert str(error) == (
         "Rank 1 of 4 on node-a was killed by SIGKILL after step 57 of 188.\n"
-        "If nobody sent that signal, the kernel did because memory ran out: fewer ranks need less.\n"
+        "If no user sent this signal, the kernel did, because memory ran out: use fewer ranks.\n"
         "Its log, logs/rank-1.log, ends with:\n  loading\n  step 57"
     )
 
@@ -155,9 +155,9 @@ def test_the_last_line_of_a_traceback_is_told_where_the_error_says_something_els
 @pytest.mark.parametrize(
     ("seen", "words"),
     [
-        ({"code": 3}, "ended with exit code 3 while starting and left no report"),
+        ({"code": 3}, "ended with exit code 3 while starting and wrote no report"),
         ({"code": 1, "report": report(0)}, "ended with exit code 1 after step 57 and had reported that it was done"),
-        ({"code": 0, "pulse": pulse("compute")}, "ended without saying that it was done, after step 57 of 188"),
+        ({"code": 0, "pulse": pulse("compute")}, "ended without a report, after step 57 of 188"),
         ({"code": -11, "pulse": pulse("compute")}, "was killed by SIGSEGV after step 57"),
         ({"code": -99}, "was killed by signal 99 while starting"),
         ({"report": report(0, kind="own", error="E")}, "failed after step 57: E"),
@@ -180,7 +180,7 @@ def test_every_kind_of_end_has_its_words(seen, words):
 def test_a_hang_is_told_with_its_evidence(seen, words):
     cause = view(1, **seen)
     error = str(hang_error(cause, [DONE, cause], silence_s=31.0, heartbeat_s=30.0, log_tail=""))
-    assert "Rank 1 of 2 on node-a hangs after step 57 of 188: no rank has moved for 31.0 s." in error
+    assert "Rank 1 of 2 on node-a hangs after step 57 of 188: no rank has made progress for 31.0 s." in error
     assert words in error
     assert f"\n  rank 9: ended\n  rank 1: {cause.phase}, after step 57 of 188, 57 collectives issued\n" in error
     assert "heartbeat_s" in error
@@ -190,7 +190,9 @@ def test_a_hang_is_told_with_its_evidence(seen, words):
 def test_no_single_rank_is_blamed_when_all_wait_in_the_same_collective():
     ranks = [view(rank, pulse=pulse("communicate", collectives=28)) for rank in range(3)]
     error = str(hang_error(ranks[0], ranks, silence_s=6.0, heartbeat_s=6.0, log_tail=""))
-    assert error.startswith("All ranks hang, rank 0 of 3 on node-a after step 57 of 188: no rank has moved for 6.00 s.")
+    assert error.startswith(
+        "All ranks hang, rank 0 of 3 on node-a after step 57 of 188: no rank has made progress for 6"
+    )
     assert "Each waits in the same collective" in error
     ranks[0] = view(0, pulse=pulse("communicate", collectives=27))
     assert "has issued the fewest" in str(hang_error(ranks[0], ranks, silence_s=6.0, heartbeat_s=6.0, log_tail=""))

@@ -21,7 +21,7 @@ from paceline.storage.codec import read_record, write_record
 from paceline.storage.folder import RunFolder
 
 FINE = {"up": True, "reaches": True}
-HANG = RankError("All ranks hang, rank 0 of 4 on a: no rank has moved for 30.0 s.\n  rank 0: ...")
+HANG = RankError("All ranks hang, rank 0 of 4 on a: no rank has made progress for 30.0 s.\n  rank 0: ...")
 
 
 def answers(**said):

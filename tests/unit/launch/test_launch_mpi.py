@@ -49,7 +49,7 @@ def test_an_unknown_mpiexec_is_refused_with_its_words(program, said, code):
 
 
 def test_a_missing_mpiexec_is_refused_with_the_way_to_get_one():
-    with pytest.raises(RequestError, match="'no-such-mpiexec' is neither beside this Python") as caught:
+    with pytest.raises(RequestError, match="'no-such-mpiexec' is neither in the folder of this Python") as caught:
         MpiLauncher(settings=LaunchSettings(mpiexec="no-such-mpiexec")).check(point(2))
     assert "pip install 'paceline[mpi]'" in caught.value.next
 

@@ -154,14 +154,14 @@ def test_a_rank_that_says_it_failed_and_does_not_leave_is_not_waited_for(scene):
 
 def test_exit_code_zero_without_a_report_is_a_failure(scene):
     scene.clock.at(1.0, lambda: (scene.leave(0), scene.ranks[1].end(0)))
-    with pytest.raises(RankError, match="Rank 1 of 2 on node-a ended without saying that it was done"):
+    with pytest.raises(RankError, match="Rank 1 of 2 on node-a ended without a report"):
         scene.watch.until_done()
 
 
 def test_a_damaged_report_counts_as_none(scene):
     scene.folder.rank_report(1).write_text("{")
     scene.clock.at(1.0, lambda: (scene.leave(0), scene.ranks[1].end(0)))
-    with pytest.raises(RankError, match="without saying that it was done"):
+    with pytest.raises(RankError, match="without a report"):
         scene.watch.until_done()
 
 

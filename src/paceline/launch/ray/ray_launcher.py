@@ -55,7 +55,7 @@ class RayLauncher(Launcher):
         return Placement(cores=None, text=text, oversubscribed=False)
 
     def check(self, point: Point) -> None:
-        """Raise RequestError where Ray is missing, or where its cluster is too small for the ranks of a point."""
+        """Raise RequestError if Ray is missing, or if its cluster is too small for the ranks of a point."""
         if importlib.util.find_spec("ray") is None:
             raise RequestError(
                 "The launcher ray needs Ray, which is not installed.",
@@ -95,7 +95,7 @@ class RayLauncher(Launcher):
 
 
 def _cluster_nodes(address: str) -> list[Node]:
-    """The nodes of a cluster; RequestError where it does not answer."""
+    """The nodes of a cluster; RequestError if it does not answer."""
     _check_listening(address)
     command = (*python("-m", _DRIVER), "look", address)
     try:
@@ -114,7 +114,7 @@ def _cluster_nodes(address: str) -> list[Node]:
 
 
 def _check_listening(address: str) -> None:
-    """Raise RequestError where nothing listens at an address: Ray would try for a minute."""
+    """Raise RequestError if nothing listens at an address: Ray would try for a minute."""
     if address.startswith("ray://"):
         raise RequestError(
             f"launch.ray_address = {address!r} is the address of Ray's client server.",
@@ -139,7 +139,7 @@ def _on_this_machine(address: str) -> bool:
 
 
 def _lost_ranks_error(error: RankError, folder: RunFolder) -> RankError | None:
-    """The error for ranks that ended with their Ray worker or node; None where none did."""
+    """The error for ranks that ended with their Ray worker or node; None if none did."""
     try:
         lines = lost_ranks_file(folder).read_text().splitlines()
     except OSError:

@@ -1,7 +1,7 @@
 """The nodes of a Ray cluster, and whether the ranks of a point fit on them. Pure: Ray is not imported.
 
     hosts = 2, ranks = 4, spread     STRICT_SPREAD   [2 ranks] [2 ranks]      two nodes, or none
-    hosts = 2, ranks = 4, packed     PACK            [2 ranks] [2 ranks]      one node where both fit
+    hosts = 2, ranks = 4, packed     PACK            [2 ranks] [2 ranks]      one node if both fit
     hosts = 1                        STRICT_PACK     [4 ranks]                one node: these ranks use loopback
 
 A bundle is a reservation on one node: here for the ranks of one host.
@@ -48,7 +48,7 @@ def lost_ranks_file(folder: RunFolder) -> Path:
 
 
 def bundles(point: Point, settings: LaunchSettings) -> list[dict[str, float]]:
-    """What is asked of Ray, once per host."""
+    """The resources requested from Ray, one bundle per host."""
     gpus = {"GPU": float(settings.gpus_per_host)} if settings.gpus_per_host else {}
     first, asked = 0, []
     for count in point.ranks_on_hosts:
@@ -77,7 +77,7 @@ def rank_places(point: Point, nodes: Sequence[str]) -> list[RankPlace]:
 
 
 def check_capacity(point: Point, settings: LaunchSettings, nodes: Sequence[Node], cluster: str) -> None:
-    """Raise RequestError where even the idle cluster is too small for a point."""
+    """Raise RequestError if even the idle cluster is too small for a point."""
     requested = bundles(point, settings)
     if _fits(requested, nodes, apart=placement_strategy(point, settings) == "STRICT_SPREAD"):
         return
@@ -104,7 +104,7 @@ def _fits(requested: Sequence[dict[str, float]], nodes: Sequence[Node], *, apart
 
 
 def _offer(nodes: Sequence[Node]) -> str:
-    """'2 nodes: host-1 with 2 CPUs, host-2 with 4 CPUs'; shortened where there are many."""
+    """'2 nodes: host-1 with 2 CPUs, host-2 with 4 CPUs'; shortened if there are many."""
     if not nodes:
         return "no live node"
     words = [

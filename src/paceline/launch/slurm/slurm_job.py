@@ -2,7 +2,7 @@
 
     job.json   written before sbatch (job name), after it (job id), and at every change of state
 
-After a study was killed, at whatever moment, the next one finds the job by this record: by its id, or by its name,
+After a study was killed, the next one finds the job by this record: by its id, or by its name,
 which no other job has.
 """
 
@@ -30,7 +30,7 @@ END_S = 90.0
 """How long a cancelled job may take: SLURM waits KillWait, usually 30 s, before it kills."""
 SCHEDULER = "slurm"
 """In job.json of a SLURM job."""
-# Defaults that sbatch may take from the environment where the study has none.
+# Defaults that sbatch may take from the environment if the study has none.
 _DEFAULTS = {"account": "SBATCH_ACCOUNT", "partition": "SBATCH_PARTITION", "constraint": "SBATCH_CONSTRAINT"}
 
 
@@ -92,7 +92,7 @@ class SlurmJob:
         reason = (answer.stderr.strip() if answer else "") or f"it is still {self.view().state}"
         raise RankError(
             f"SLURM job {self.job_id} does not end: {reason}.",
-            right="It was cancelled, and its ranks were told to end.",
+            right="It was cancelled, and its ranks were stopped.",
             next=f"Check it with `scontrol show job {self.job_id}` before starting again.",
         )
 
@@ -104,7 +104,7 @@ class SlurmJob:
         return down_hosts(self._ask(("sinfo", "--noheader", "--Node", f"--nodes={hosts}", "--format=%N %T")).stdout)
 
     def release(self, timeout_s: float = 10.0, sleep: Callable[[float], None] = time.sleep) -> None:
-        """All ranks are done: wait for the job to end, and cancel it where it would occupy its hosts longer."""
+        """All ranks are done: wait for the job to end, and cancel it if it would occupy its hosts longer."""
         if not self._ends_within(timeout_s, sleep):
             self._ask(("scancel", self.job_id))
 
@@ -142,7 +142,7 @@ def _completing(view: JobView) -> bool:
 def submitted_job(
     folder: RunFolder, manifest: Manifest, script: str, name: str, settings: LaunchSettings, asking: Ask = ask
 ) -> SlurmJob:
-    """The job of a new attempt, in the queue; RunError with SLURM's reason where it is rejected."""
+    """The job of a new attempt, in the queue; RunError with SLURM's reason if it is rejected."""
     clear_attempt(folder)
     write_atomically(folder.job_script, script.encode())
     record = Job(scheduler=SCHEDULER, name=name, launched_at_ns=manifest.launched_at_ns)
@@ -166,7 +166,7 @@ def submitted_job(
 
 
 def job_to_resume(folder: RunFolder, manifest: Manifest, asking: Ask = ask) -> SlurmJob | None:
-    """The job of this attempt, where it still runs or has complete results; None where there is none."""
+    """The job of this attempt, if it still runs or has complete results; otherwise None."""
     record = optional_record(folder.job, Job)
     if record is None or record.scheduler != SCHEDULER or record.over:
         return None

@@ -59,7 +59,7 @@ class SlurmLauncher(Launcher):
         return scheduler_placement(point, "SLURM", self._settings.partition)
 
     def check(self, point: Point) -> None:
-        """Raise RequestError where there is no SLURM, or where a setting is not allowed in a job script."""
+        """Raise RequestError if there is no SLURM, or if a setting is not allowed in a job script."""
         check_slurm(point, self._settings)
         if shutil.which("sbatch") is None:
             raise RequestError(
@@ -134,7 +134,7 @@ class SlurmLauncher(Launcher):
         error: RankError,
         nap: Callable[[float], None],
     ) -> RunError | None:
-        """The error for what SLURM did to the job, where that ended its ranks; None where a rank failed by itself."""
+        """The error for what SLURM did to the job, where that ended its ranks; None if a rank failed by itself."""
         if rank_outcomes.failed_by_itself(folder, len(ranks)):
             return None
         reports = rank_outcomes.reports(folder, len(ranks))
@@ -157,11 +157,11 @@ class SlurmLauncher(Launcher):
         margin_s = self._settings.grace_s + _EARLY_S
         if view.limit_s is not None and view.ran_s is not None and view.ran_s >= view.limit_s - margin_s:
             return end_error(replace(view, state="TIMEOUT"), job_id, after_step=step)
-        return Interrupted(f"SLURM job {job_id} was told to exit, and wrote a checkpoint of step {step}.", step=step)
+        return Interrupted(f"SLURM job {job_id} was asked to exit, and wrote a checkpoint at step {step}.", step=step)
 
 
 def _await_start(job: SlurmJob, folder: RunFolder, progress: Listener, nap: Callable[[float], None]) -> None:
-    """Wait until the job leaves the queue; RunError where it never will."""
+    """Wait until the job leaves the queue; RunError if it never will."""
     began, seen_before = time.monotonic(), False
     while not any(folder.rank_start(rank).exists() for rank in job.program.ranks[:1]):
         waited_s = time.monotonic() - began
@@ -201,7 +201,7 @@ def _interruption(view: JobView, job_id: str, step: int | None) -> Interrupted |
 
 
 def _never_ran(view: JobView, job_id: str, folder: RunFolder) -> RunError | None:
-    """The error for a job that ended before any rank had started; None where one had."""
+    """The error for a job that ended before any rank had started; None if one had."""
     if any(folder.ranks.glob("rank-*.start")) or not view.over:
         return None
     tail = "\n".join(f"  {line}" for line in log_tail(folder.launcher_log).splitlines())

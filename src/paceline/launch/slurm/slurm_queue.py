@@ -1,7 +1,7 @@
 """The state of a SLURM job, and the error for a job that cannot start or was ended.
 
     scontrol show job   while the controller remembers the job (MinJobAge, usually five minutes)
-    sacct               afterwards, where the site has accounting
+    sacct               afterwards, if the site has accounting
 
 Parsing and judging are pure. `ask` runs the commands. A controller that does not answer changes nothing: it may be
 restarting, and the ranks continue.
@@ -65,7 +65,7 @@ class JobView:
     preempted: bool = False
     """Whether it was pre-empted. SLURM calls a job FAILED that exits within its grace time."""
     by: str = ""
-    """Id of the user who cancelled it, where the site has accounting."""
+    """Id of the user who cancelled it, if the site has accounting."""
 
     @property
     def waiting(self) -> bool:
@@ -93,7 +93,7 @@ class JobView:
 
 
 def job_view(text: str) -> JobView | None:
-    """The view from a line of `scontrol show job --oneliner`; None where it is none.
+    """The view from a line of `scontrol show job --oneliner`; None if it is none.
 
     The first occurrence of each name counts: values that the user chooses (the path of a command) come later, and
     Paceline chooses the job's name.
@@ -125,7 +125,7 @@ ACCOUNT_FIELDS = "State,ExitCode,Submit,Start,End,NodeList"
 
 
 def accounting_view(text: str) -> JobView | None:
-    """The view from the output of sacct for ACCOUNT_FIELDS with --parsable2; None where it does not know the job."""
+    """The view from the output of sacct for ACCOUNT_FIELDS with --parsable2; None if it does not know the job."""
     parts = text.strip().splitlines()[-1].split("|") if text.strip() else []
     if len(parts) != 6:
         return None
@@ -145,7 +145,7 @@ def accounting_view(text: str) -> JobView | None:
 
 
 def never_starts_error(view: JobView, waited_s: float, patience_s: float) -> RunError | None:
-    """The error for a job that will never start; None where waiting may help."""
+    """The error for a job that will never start; None if waiting may help."""
     if not view.waiting:
         return None
     why = _NEVER.get(view.reason)
@@ -169,7 +169,7 @@ def down_hosts(text: str) -> tuple[str, ...]:
 
 
 def end_error(view: JobView, job_id: str, *, after_step: int | None, down: Sequence[str] = ()) -> RunError | None:
-    """The error for a job that was ended from outside; None where it ended by itself."""
+    """The error for a job that was ended from outside; None if it ended by itself."""
     job, where = f"SLURM job {job_id}", f" on {view.hosts}" if view.hosts else ""
     saved = "" if after_step is None else f" A checkpoint of step {after_step} was saved."
     again = f"The same command continues the study.{saved}"
@@ -230,7 +230,7 @@ def ask(command: Sequence[str], defaults: Collection[str] = ()) -> subprocess.Co
             errors="replace",
             timeout=ANSWER_S,
             check=False,
-            start_new_session=True,  # a terminal's Ctrl-C reaches the launcher alone
+            start_new_session=True,  # Ctrl-C of a terminal reaches only the launcher
         )
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(command, 1, "", f"{command[0]} did not answer within {ANSWER_S:.0f} s")
@@ -260,7 +260,7 @@ class Queue:
         return self._view
 
     def _current(self) -> JobView | None:
-        """The current state from SLURM; None where it does not answer."""
+        """The current state from SLURM; None if it does not answer."""
         shown = self._ask(("scontrol", "show", "job", "--oneliner", self.job_id))
         if shown.returncode == 0:
             return job_view(shown.stdout)
@@ -272,6 +272,6 @@ class Queue:
 
 
 def job_named(name: str, ask: Ask = ask) -> str | None:
-    """The id of the waiting or running job of that name; None where there is none."""
+    """The id of the waiting or running job of that name; None if there is none."""
     answer = ask(("squeue", "--noheader", f"--name={name}", "--format=%i"))
     return answer.stdout.split()[0] if answer.returncode == 0 and answer.stdout.split() else None

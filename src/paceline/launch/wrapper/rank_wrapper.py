@@ -3,7 +3,7 @@
     mpiexec, torchrun, srun, Ray ──▶ wrapper ──▶ rank (python -m paceline.training.worker RUN_DIR)
                                        │ .start  .end      start and end of its process, with exit code or signal
                                        │ ranks/notice      requests a checkpoint and an orderly exit
-                                       └ ranks/stop        ends it, on whatever host it runs
+                                       └ ranks/stop        ends it, on any host
 
 The run folder has the same files under every launcher, whatever the program above does with signals, exit codes and
 output. The wrapper imports no torch and sleeps. It ends with its parent, and the rank ends with the wrapper.
@@ -75,7 +75,7 @@ class RankWrapper:
         self._notices = NOTICE_SIGNALS if manifest.warned else ()
 
     def run(self, command: tuple[str, ...]) -> int:
-        """The exit code for the program above: 0 where the rank succeeded."""
+        """The exit code for the program above: 0 if the rank succeeded."""
         me, folder = self._me, self._folder
         started_at_ns = time.monotonic_ns()
         for number in {signal.SIGTERM, signal.SIGINT, *self._notices}:
@@ -86,7 +86,7 @@ class RankWrapper:
         write_record(folder.rank_start(me.rank), start)
         code = self._wait(process)
         _write_end(folder, me, code)
-        if code not in (0, STOPPED):  # ranks that were given notice end together
+        if code not in (0, STOPPED):  # ranks that were warned end together
             self._linger()
         return code if code >= 0 else 128 - code
 

@@ -70,7 +70,7 @@ def unreachable_hosts_error(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> RankError | None:
-    """The error that names the unreachable hosts; None where all hosts answer, or there is only one."""
+    """The error that names the unreachable hosts; None if all hosts answer, or there is only one."""
     by_host: dict[str, list[int]] = {}
     for rank in ranks:
         by_host.setdefault(rank.host, []).append(rank.number)

@@ -49,7 +49,7 @@ class Program:
     host: str
     """Where its ranks run, as far as that is known beforehand."""
     hosts: tuple[str, ...] = ()
-    """The host of each of its ranks, where they run on several."""
+    """The host of each of its ranks; empty if all run on `host`."""
     through_agent: bool = False
     """Whether an agent (ssh) starts it on another host: then its watchdog runs there."""
 
@@ -123,7 +123,7 @@ class RunningProgram:
                     stdin=subprocess.PIPE,  # closes when this process ends, and with it the watchdog
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    start_new_session=True,  # a terminal's Ctrl-C reaches the launcher alone
+                    start_new_session=True,  # Ctrl-C of a terminal reaches only the launcher
                 )
         except OSError as error:
             raise storage_error(folder.launcher_log, error) from error
@@ -176,7 +176,7 @@ class WrappedRank:
         return self._code
 
     def state(self) -> str | None:
-        """The operating system's state of the process, where it runs on this host."""
+        """The operating system's state of the process; None if it runs on another host."""
         if self._start is None or self._start.host != socket.gethostname():
             return None
         return process_state(self._start.pid)
@@ -211,7 +211,7 @@ def _end(folder: RunFolder, ranks: Sequence[WrappedRank], running: Sequence[Runn
 
 
 def _never_started(running: Sequence[RunningProgram], folder: RunFolder) -> RunError | None:
-    """The error of a program that ended before any rank had started; None where a rank had."""
+    """The error of a program that ended before any rank had started; None if a rank had."""
     failed = next((program for program in running if program.poll()), None)
     if failed is None or any(folder.rank_start(r).exists() for p in running for r in p.program.ranks):
         return None

@@ -1,1 +1,1 @@
-"""Where a script meets the probe: the calls of torch that say what it does, watched without a line of it changed."""
+"""Hooks into torch that record the steps, samples and messages of an unchanged script."""

@@ -15,7 +15,7 @@ from paceline.probe.hooks.patches import Patches
 
 
 def attach_keras(patches: Patches, observer: Observer, models: Models, calls: Calls) -> None:
-    """Install hooks on Keras when the script imports it; nothing where a version has other classes."""
+    """Install hooks on Keras when the script imports it; nothing if a version has other classes."""
 
     def watch_models(module: ModuleType) -> None:
         model = getattr(module, "Model", None)

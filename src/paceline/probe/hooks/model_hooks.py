@@ -94,7 +94,7 @@ class Models:
                 self._watch_all(each for child in module.children() for each in _called(child))
 
     def call(self, module: nn.Module, inner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a model, with a span where it is the outermost one."""
+        """Call a model, with a span if it is the outermost one."""
         observer = self._observer
         tensor = first_tensor((args, kwargs)) if observer.sees("forward") else None
         if tensor is None or tensor.is_meta:

@@ -66,7 +66,7 @@ class Observer:
         return kind in self._open
 
     def span(self, kind: str, operation: str | None = None) -> ObservedSpan:
-        """A context manager that records one span; only where `sees` is true."""
+        """A context manager that records one span; only if `sees` is true."""
         return ObservedSpan(self, kind, operation)
 
     def recognise(self, what: str) -> None:
@@ -78,7 +78,7 @@ class Observer:
         self.notes[sentence] = None
 
     def end_step(self, steps: int) -> None:
-        """Count a step; where the trace cannot be written any more, recording ends and the script continues."""
+        """Count a step; if the trace cannot be written any more, recording ends and the script continues."""
         try:
             self.recorder.end_step(steps)
         except StorageError as error:

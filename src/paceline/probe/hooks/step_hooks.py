@@ -48,7 +48,7 @@ class Steps:
 
     @property
     def samples(self) -> int | None:
-        """Samples of all steps; None where those of one step are unknown."""
+        """Samples of all steps; None if those of one step are unknown."""
         return _sum(self._samples)
 
     @property
