@@ -23,7 +23,7 @@ import time
 
 from paceline.guard import end_with_parent
 
-TERMINATE_S = 2.0
+TERMINATE_S = 5.0
 """Between SIGTERM and SIGKILL."""
 
 

@@ -109,7 +109,7 @@ def test_a_rank_without_spans_is_a_file_with_metadata_alone() -> None:
 def test_every_watched_collective_has_a_type() -> None:
     from paceline.analyze.run.messages import TOGETHER
 
-    assert set(COLLECTIVES) >= TOGETHER
+    assert set(COLLECTIVES) >= set(TOGETHER)
 
 
 @pytest.mark.parametrize(
