@@ -15,7 +15,7 @@ study: venv
 
 # Without the unit tests that load Keras, which are slow.
 check: venv lint types
-	$(BIN)/python -m pytest tests/unit tests/test_architecture.py --ignore tests/unit/train/test_keras_networks.py \
+	$(BIN)/python -m pytest tests/unit tests/test_architecture.py --ignore tests/unit/training/test_keras_networks.py \
 		--numprocesses 2 --dist loadfile
 
 # Three files at a time: many tests wait more than they work. Compiled first, or every rank would do it again.

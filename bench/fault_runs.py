@@ -27,7 +27,7 @@ from paceline.storage.run_counters import read_counters
 from paceline.storage.run_trace import read_run
 
 if TYPE_CHECKING:
-    from net_hosts import NetHosts
+    from testbeds.net_hosts import NetHosts
 
 PROGRAM = Path(__file__).with_name("fault_rank.py")
 

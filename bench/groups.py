@@ -30,7 +30,7 @@ from paceline.records.settings import DataSettings, LaunchSettings, ModelSetting
 from paceline.records.study import Point
 
 if TYPE_CHECKING:
-    from net_hosts import NetHosts
+    from testbeds.net_hosts import NetHosts
 
 BATCH_PER_RANK = 128
 BLOCK = 4
@@ -185,7 +185,7 @@ def against_published(data: Path, rounds: int) -> Seconds:
 def slurm_nodes() -> Iterator[LaunchSettings]:
     """A SLURM on this machine, as the tests have it: root's to start."""
     sys.path.insert(0, str(TESTS))
-    from slurm_cluster import Cluster
+    from testbeds.slurm_cluster import Cluster
 
     with tempfile.TemporaryDirectory(prefix="paceline-slurm-") as folder:
         cluster = Cluster(Path(folder))
@@ -202,7 +202,7 @@ def slurm_nodes() -> Iterator[LaunchSettings]:
 def two_hosts() -> Iterator[NetHosts]:
     """Hosts that are network namespaces of this machine, as the tests have them: root's to make."""
     sys.path.insert(0, str(TESTS))
-    from net_hosts import NetHosts
+    from testbeds.net_hosts import NetHosts
 
     with tempfile.TemporaryDirectory(prefix="paceline-hosts-") as folder:
         hosts = NetHosts(Path(folder))

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from net_hosts import NetHosts
+    from testbeds.net_hosts import NetHosts
 
 PATIENCE_S = 240.0
 GROUP_TIMEOUT_S = 120

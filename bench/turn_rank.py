@@ -49,13 +49,13 @@ def take_turns(identity: Identity, folder: RunFolder, manifest: Manifest) -> Non
     import torch
 
     from bench.turns import TurnFolder
-    from paceline.training import group, preflight_check
+    from paceline.training import allocation_check, group
 
     torch.set_num_threads(manifest.point.threads)
     torch.set_num_interop_threads(1)
     device = torch.device("cpu")
     group.join(identity, folder, manifest, device)
-    preflight_check.run_preflight_check(identity, folder, manifest, device)
+    allocation_check.run_allocation_check(identity, folder, manifest, device)
     names = json.loads((folder.path / "blocks.json").read_text())
     ranks = {name: block(name, identity, folder, manifest) for name in names}
     peers = next(strategy for name, (strategy, _) in ranks.items() if name not in SOLO).peers

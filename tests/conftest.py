@@ -10,10 +10,10 @@ from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
 import turns
-from net_hosts import net_hosts as net_hosts
-from ray_cluster import ray_cluster as ray_cluster
-from slurm_cluster import slurm as slurm
-from slurm_cluster import slurm_cluster as slurm_cluster
+from testbeds.net_hosts import net_hosts as net_hosts
+from testbeds.ray_cluster import ray_cluster as ray_cluster
+from testbeds.slurm_cluster import slurm as slurm
+from testbeds.slurm_cluster import slurm_cluster as slurm_cluster
 
 # No deadline: a shared machine's pauses are not failures. The same examples every time in CI.
 settings.register_profile("suite", deadline=None, max_examples=60, derandomize="CI" in os.environ)

@@ -21,7 +21,7 @@ _ORDER = (
     *("tests/published/", "tests/cluster/test_ray.py", "tests/faults/test_real_runs.py", "tests/cluster/test_hosts.py"),
     *("tests/cluster/test_parameter_server.py", "tests/faults/test_study_kills.py", "tests/browser/"),
     *("tests/scripts/", "tests/scripts_run/", "tests/cluster/", "tests/faults/", "tests/docs/test_site.py"),
-    *("tests/docs/", "tests/property/", "tests/golden/", "tests/unit/train/test_keras_networks.py"),
+    *("tests/docs/", "tests/property/", "tests/golden/", "tests/unit/training/test_keras_networks.py"),
 )
 
 

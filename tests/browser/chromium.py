@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 
-from ci import in_ci
+from checks.ci import in_ci
 
 LIMIT_S = 120
 _QUIET = (

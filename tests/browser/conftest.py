@@ -10,7 +10,7 @@ from devtools import Browser, browser
 
 from paceline.reporting.html import report_page
 from paceline.reporting.model import ReportModel
-from twelve_points import twelve_point_model
+from samples.twelve_points import twelve_point_model
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from devtools import Browser
 
-from hostile_strings import HOSTILE
+from samples.hostile_strings import HOSTILE
 
 _PER_PAGE = 40
 PAGES = [" ".join(HOSTILE[first : first + _PER_PAGE]) for first in range(0, len(HOSTILE), _PER_PAGE)]

@@ -14,10 +14,10 @@ from devtools import Browser
 from harmless import PAGES, harmless, sorts
 from reach import by_keyboard
 
-from compared_studies import attached_run, timed_study
 from paceline.app.compared_sides import compared
 from paceline.records.changes import Comparison
 from paceline.reporting.html.compare_page import render
+from samples.compared_studies import attached_run, timed_study
 
 DESKTOP, PHONE = 1280, 390
 HIGH = {DESKTOP: 800, PHONE: 844}

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from devtools import Browser
 
-import law_samples
-import report_samples
 from paceline.reporting.figures.report_figures import figures
 from paceline.reporting.html import notebook, report_page
 from paceline.reporting.model import report_model
+from samples import law_samples, report_samples
 
 
 def test_keys_hide_and_show_a_law_with_its_band(page: Browser, tmp_path: Path) -> None:

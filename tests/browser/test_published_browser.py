@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from devtools import Browser
 
-import published_samples
 from paceline.reporting.figures.report_figures import figures
 from paceline.reporting.html import report_page
 from paceline.reporting.html.markup import slug
 from paceline.reporting.html.sections import SECTIONS
 from paceline.reporting.model import ReportModel
 from paceline.reporting.tables.point_tables import NONE, Table
+from samples import published_samples
 
 DESKTOP, PHONE = (1280, 800), (390, 844)
 STUDIES = ("mnist-mpi", "fashion-parameters", "cifar10-nodes", "caltech256-gpus")

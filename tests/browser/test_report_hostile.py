@@ -15,11 +15,11 @@ import pytest
 from devtools import Browser
 from harmless import PAGES, harmless, sorts
 
-from hostile_reports import of_model, of_records
-from hostile_strings import HOSTILE
 from paceline.reporting.html import report_page
 from paceline.reporting.html.sections import SECTIONS
 from paceline.reporting.model import ReportModel
+from samples.hostile_reports import of_model, of_records
+from samples.hostile_strings import HOSTILE
 
 # Parts of the page whose texts are a study's own.
 FROM_FILES = ("beside", "disagree", "asked", "effects", "not-run", "extras", "learning", "findings", "machine")

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from chromium import chromium, inspected
 
-import report_samples as samples
-import series_samples
 from paceline.records.results import StudyResults
 from paceline.reporting.figures.report_figures import figures
 from paceline.reporting.html import report_page
 from paceline.reporting.model import report_model
-from series_samples import ALL
+from samples import report_samples as samples
+from samples import series_samples
+from samples.series_samples import ALL
 
 DESKTOP, PHONE = 1280, 390
 DARK = "--blink-settings=preferredColorScheme=0"

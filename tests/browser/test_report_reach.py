@@ -9,10 +9,10 @@ import pytest
 from devtools import Browser
 from reach import by_keyboard, focused_number
 
-import report_samples as samples
 from paceline.metrics import metric
 from paceline.reporting.html import report_page
 from paceline.reporting.model import report_model
+from samples import report_samples as samples
 
 DESKTOP, PHONE = (1280, 800), (390, 844)
 

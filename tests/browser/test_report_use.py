@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from devtools import Browser
 
-import published_samples
-import report_samples as samples
 from paceline.records.results import StudyResults
 from paceline.reporting.figures.report_figures import figures
 from paceline.reporting.html import report_page
 from paceline.reporting.html.sections import QUESTIONS
 from paceline.reporting.model import ReportModel, report_model
+from samples import published_samples
+from samples import report_samples as samples
 
 DESKTOP, PHONE = (1280, 800), (390, 844)
 MOST_BYTES = 6_000_000

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chromium import chromium
 
-from docs_site import ROOT, build_site
+from checks.docs_site import ROOT, build_site
 
 # Theme, search and scripts of the real site, on two of its pages: so it is built in a second.
 SMALL = f"""

@@ -15,8 +15,8 @@ from paceline.records.run_picture import Picture
 from paceline.records.trace_summary import RunTrace
 from paceline.reporting.html import report_page
 from paceline.reporting.model import report_model
-from picture_samples import SPANS_PER_STEP, STARTUP_NS, STEP_NS, busy_run, looked_into
-from trace_samples import run_of, trace_of
+from samples.picture_samples import SPANS_PER_STEP, STARTUP_NS, STEP_NS, busy_run, looked_into
+from samples.trace_samples import run_of, trace_of
 
 GUTTER = 76  # of assets/timeline_drawing.js: what stands left of the lanes
 DESKTOP, PHONE = 1280, 390

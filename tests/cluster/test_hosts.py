@@ -8,7 +8,7 @@ import time
 import pytest
 
 from contract.launchers import LAUNCHERS, require
-from light_launch import (
+from light_ranks.light_launch import (
     ENDLESS,
     LIGHT_RANK,
     launch,
@@ -94,7 +94,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from contract.launchers import LAUNCHERS
-from light_launch import ENDLESS, launch, light, manifest, point
+from light_ranks.light_launch import ENDLESS, launch, light, manifest, point
 from paceline.records.settings import LaunchSettings
 _, _, kind, path, agent = sys.argv
 settings = LaunchSettings(machines=("h1", "h2"), agent=(agent,), interface="eth0")

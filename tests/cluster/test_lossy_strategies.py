@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "multiproc"))
 import gate
 from ranks import SpawnedRanks
 
-from ci import in_ci
-from light_launch import launch, manifest, point
+from checks.ci import in_ci
+from light_ranks.light_launch import launch, manifest, point
 from paceline import catalog
 from paceline.data.store import prepare
 from paceline.errors import DataError

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from ci import in_ci
+from checks.ci import in_ci
 from contract.launchers import LAUNCHERS, require
-from light_launch import LIGHT_RANK, launch, manifest, point
+from light_ranks.light_launch import LIGHT_RANK, launch, manifest, point
 from paceline.launch.mpi_launcher import MpiLauncher
 
 COMMAND = (sys.executable, str(LIGHT_RANK.with_name("mpi_rank.py")))

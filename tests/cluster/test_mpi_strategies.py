@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "multiproc"))
 import gate
 from ranks import MpiRanks
 
-from ci import in_ci
-from light_launch import manifest, point
+from checks.ci import in_ci
+from light_ranks.light_launch import manifest, point
 from paceline.data.store import prepare
 from paceline.launch.wrapper.wrapped_ranks import Program, run_wrapped, wrapper_command
 from paceline.records.settings import DataSettings, TrainSettings

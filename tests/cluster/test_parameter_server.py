@@ -21,7 +21,7 @@ import gate
 from ranks import SpawnedRanks
 from server_group import Crewed, Pool
 
-from light_launch import running_ranks, wait_for
+from light_ranks.light_launch import running_ranks, wait_for
 from paceline import catalog
 from paceline.analyze.run.ledger import ledgers
 from paceline.analyze.run.messages import COLLECTIVE

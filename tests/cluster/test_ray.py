@@ -15,7 +15,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from light_launch import ENDLESS, HOST, launch, light, manifest, point, running_processes, running_ranks, wait_for
+from light_ranks.light_launch import (
+    ENDLESS,
+    HOST,
+    launch,
+    light,
+    manifest,
+    point,
+    running_processes,
+    running_ranks,
+    wait_for,
+)
 from paceline.data import store
 from paceline.errors import RankError, RequestError, RunError
 from paceline.launch.local import LocalLauncher
@@ -23,13 +33,13 @@ from paceline.launch.ray.ray_launcher import RayLauncher
 from paceline.records.settings import DataSettings, LaunchSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point
 from paceline.storage.folder import RunFolder
-from ray_cluster import HEAD_CPUS, SECOND_HOST, RayCluster
+from testbeds.ray_cluster import HEAD_CPUS, SECOND_HOST, RayCluster
 
 # A process that launches light ranks through Ray: RUN_DIR, settings as JSON, options of the ranks.
 LAUNCHING = """
 import json, sys
 from pathlib import Path
-from light_launch import launch, light, manifest, point
+from light_ranks.light_launch import launch, light, manifest, point
 from paceline.launch.ray.ray_launcher import RayLauncher
 from paceline.records.settings import LaunchSettings
 settings = LaunchSettings(**json.loads(sys.argv[2]))

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from light_launch import point
+from light_ranks.light_launch import point
 from paceline.data.store import prepare
 from paceline.identity import this_rank
 from paceline.launch.child import python

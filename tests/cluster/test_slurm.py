@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from light_launch import ENDLESS, launch, light, manifest, point, running_processes, wait_for
+from light_ranks.light_launch import ENDLESS, launch, light, manifest, point, running_processes, wait_for
 from paceline.errors import RunError
 from paceline.launch.slurm.slurm_launcher import SlurmLauncher
 from paceline.records.run import Job, RunResult
@@ -22,7 +22,7 @@ from paceline.storage.folder import RunFolder, StudyFolder
 from paceline.studies.execute.events import Note, RunFailed, RunProgress
 from paceline.studies.execute.execute import execute
 from paceline.studies.load.load import load_study
-from slurm_cluster import HOSTS
+from testbeds.slurm_cluster import HOSTS
 
 STUDY_PROCESS = Path(__file__).with_name("slurm_study.py")
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ci import in_ci
+from checks.ci import in_ci
 from paceline.launch.launcher import Launcher
 from paceline.launch.local import LocalLauncher
 from paceline.launch.mpi_launcher import MpiLauncher

@@ -11,7 +11,17 @@ import psutil
 import pytest
 
 from contract.launchers import LAUNCHERS, factory
-from light_launch import ENDLESS, HOST, launch, light, manifest, point, running_processes, running_ranks, wait_for
+from light_ranks.light_launch import (
+    ENDLESS,
+    HOST,
+    launch,
+    light,
+    manifest,
+    point,
+    running_processes,
+    running_ranks,
+    wait_for,
+)
 from paceline.errors import RankError, RunError
 from paceline.storage.folder import RunFolder
 

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 from doc_pages import ROOT, Block, blocks, commands, parsed
 
-from compared_studies import timed_study
-from image_files import write_folder
 from paceline import catalog
 from paceline.app import study_loading
 from paceline.cli.app import main
 from paceline.studies.execute.lr_range_study import range_study
+from samples.compared_studies import timed_study
+from samples.image_files import write_folder
 
 FINISHED = ("digits", "my-study", "train", "narrow", "wide", "before", "after")
 """Folders below runs/ that pages take for finished studies of the reader's."""
@@ -67,7 +67,9 @@ def test_a_command_does_what_its_page_says(
         study = study_loading.load(given.get("study", "mnist-scaling"), ranks=given.get("ranks"))
         assert range_study(study, cores=2, first=1e-5, last=1.0, steps=100, repeats=1).study.run.repeats == 1
     else:
-        launcher = "instant_script:InstantScripts" if verb == "run" else "finished_study:InstantLauncher"
+        launcher = (
+            "samples.instant_script:InstantScripts" if verb == "run" else "samples.finished_study:InstantLauncher"
+        )
         monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", catalog.LauncherEntry(at=launcher))
         # What the doctor finds is about the machine, which may be too busy to answer it.
         assert main([verb, *rest]) in ((0, 1) if verb == "doctor" else (0,))

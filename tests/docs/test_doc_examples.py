@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from doc_pages import Block, blocks, parsed, shell_lines
 
-from image_files import write_folder
 from paceline.app import study_loading
 from paceline.cli.options import divided, whole_numbers
 from paceline.data.store import prepare
 from paceline.records.settings import DataSettings
 from paceline.studies.load.load import load_study
 from paceline.studies.load.toml_text import toml_value
+from samples.image_files import write_folder
 
 TOML = blocks("toml")
 OWN_MODELS = [

@@ -25,7 +25,6 @@ from doc_pages import (
     table,
 )
 
-import report_samples
 from paceline import catalog
 from paceline.analyze.study.findings import FINDINGS
 from paceline.app.results_view import Results
@@ -45,6 +44,7 @@ from paceline.studies.folder.bookkeeping import Failure
 from paceline.studies.load.keys import FACTORS, KEYS, NUMBERS, SECTIONS, TEXTS
 from paceline.studies.load.load import load_study, shipped_studies
 from paceline.studies.load.toml_text import toml_value
+from samples import report_samples
 
 SOURCE = ROOT / "src" / "paceline"
 TYPES = {

@@ -18,8 +18,7 @@ import psutil
 import pytest
 from doc_pages import ROOT, blocks
 
-from installed_packages import installed, write_package
-from light_launch import HOST, launch, light, manifest, point
+from light_ranks.light_launch import HOST, launch, light, manifest, point
 from paceline import catalog
 from paceline.errors import RankError, RequestError
 from paceline.identity import PARENT_PID
@@ -32,6 +31,7 @@ from paceline.storage.folder import RunFolder
 from paceline.storage.pulse import pulse
 from paceline.storage.span_stream import read_spans
 from paceline.studies.execute.budget import attempts
+from testbeds.installed_packages import installed, write_package
 
 STUDY = """
 [study]

@@ -8,9 +8,6 @@ import dataclasses
 import pytest
 from doc_pages import ROOT, blocks, names, section, table
 
-import law_samples
-import report_samples
-import series_samples
 from paceline.app.results_view import Results
 from paceline.errors import RequestError
 from paceline.records.laws import Fitted, Law, LawCurve, SeriesLaws
@@ -18,6 +15,7 @@ from paceline.reporting.figures.report_figures import figures
 from paceline.reporting.html.notebook import shown_table
 from paceline.reporting.model import report_model
 from paceline.reporting.text.report_text import render
+from samples import law_samples, report_samples, series_samples
 
 PLOTTED = (report_samples.typical, series_samples.strategies, series_samples.ALL["one-at-a-time"])
 

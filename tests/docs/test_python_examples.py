@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from doc_pages import blocks
 
-import instant_script
 import paceline
-from compared_studies import timed_study
 from paceline import catalog
+from samples import instant_script
+from samples.compared_studies import timed_study
 
 EXAMPLES = [block for block in blocks("python") if block.page.name == "notebooks.md"]
 
@@ -27,7 +27,11 @@ def test_the_examples_run_in_their_order(
         timed_study(tmp_path / "runs" / name, tmp_path / "cache", seed=number)
     local = catalog.ENTRIES["launcher"]["local"]
     for block in EXAMPLES:
-        instant = "instant_script:InstantScripts" if "train.py" in block.text else "finished_study:InstantLauncher"
+        instant = (
+            "samples.instant_script:InstantScripts"
+            if "train.py" in block.text
+            else "samples.finished_study:InstantLauncher"
+        )
         # A range test has to train.
         entry = local if "tune(" in block.text else catalog.LauncherEntry(at=instant)
         monkeypatch.setitem(catalog.ENTRIES["launcher"], "local", entry)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from doc_pages import section, table
 
-import report_samples
 from paceline.reporting.html import report_page
 from paceline.reporting.html.sections import QUESTIONS, SECTIONS
 from paceline.reporting.model import report_model
+from samples import report_samples
 
 ROWS = table(section("quickstart.md", "Reading the report"))
 

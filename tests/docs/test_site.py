@@ -17,7 +17,7 @@ import pytest
 from doc_pages import ROOT, prose, table
 
 import paceline
-from docs_site import build_site
+from checks.docs_site import build_site
 from paceline.cli.app import VERBS, application, main
 from paceline.cli.console import Console
 from paceline.metrics import metrics
@@ -153,7 +153,7 @@ def test_every_public_name_is_on_the_page_of_python(pages: dict[str, Page]) -> N
 
 
 def test_every_key_of_the_json_is_on_its_page(pages: dict[str, Page]) -> None:
-    import report_samples
+    from samples import report_samples
 
     view = json_view.json_object(report_samples.typical(), None)
     assert {*view, *view["points"][0]} <= set(pages["reference/json.html"].named)

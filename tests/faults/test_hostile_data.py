@@ -18,7 +18,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from data_files import four_arrays, idx_bytes, write_idx_folder, write_npz
 from paceline.data import bounded_reads
 from paceline.data.arrays import digest
 from paceline.data.cache import open_dataset
@@ -27,6 +26,7 @@ from paceline.data.npz import read_npz
 from paceline.data.store import check, prepare
 from paceline.errors import DataError
 from paceline.records.settings import DataSettings
+from samples.data_files import four_arrays, idx_bytes, write_idx_folder, write_npz
 
 IMAGES = idx_bytes(four_arrays()[0])
 BIG = 0x7FFFFFFF

@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from image_files import image_bytes, noise, plain, write_folder
 from paceline.data import unpacking
 from paceline.data.cache import open_dataset
 from paceline.data.pictures import Damaged, pixels, without_warnings
@@ -23,6 +22,7 @@ from paceline.data.store import prepare
 from paceline.data.unpacking import unpack
 from paceline.errors import DataError
 from paceline.records.settings import DataSettings
+from samples.image_files import image_bytes, noise, plain, write_folder
 
 PNG = image_bytes(noise(1, (40, 30)))
 JPEG = image_bytes(noise(1, (40, 30)), "JPEG")

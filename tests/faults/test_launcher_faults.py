@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from contract.launchers import LAUNCHERS, require
-from light_launch import (
+from light_ranks.light_launch import (
     ENDLESS,
     HOST,
     LIGHT_RANK,

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from finding_samples import ALL
 from paceline.records.finding import Finding
 from paceline.reporting.wording.finding_words import WORDS, finding_words
+from samples.finding_samples import ALL
 
 EXPECTED = Path(__file__).with_name("findings.txt")
 

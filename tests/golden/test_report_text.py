@@ -12,7 +12,7 @@ import pytest
 
 from paceline.reporting.model import report_model
 from paceline.reporting.text.report_text import render
-from series_samples import ALL
+from samples.series_samples import ALL
 
 EXPECTED = Path(__file__).with_name("report_text")
 

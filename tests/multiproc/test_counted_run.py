@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from light_launch import launch, manifest, point
+from light_ranks.light_launch import launch, manifest, point
 from paceline.analyze.run.cpu_time import cpu_times
 from paceline.analyze.run.run_summary import run_analysis
 from paceline.launch.launcher import Outcome

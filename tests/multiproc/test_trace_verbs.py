@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 import paceline
-from export_checks import COLL, COMP, check_chrome, decoded
+from checks.export_checks import COLL, COMP, check_chrome, decoded
 from paceline.cli.app import main
 
 STEPS = 6

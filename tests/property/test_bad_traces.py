@@ -25,7 +25,7 @@ from paceline.records.trace_summary import RunTrace, TraceSummary
 from paceline.storage.folder import RunFolder
 from paceline.storage.run_trace import read_run
 from paceline.storage.span_stream import read_spans
-from trace_samples import run_of
+from samples.trace_samples import run_of
 
 REAL = RunFolder(Path(__file__).parents[1] / "data" / "two-ranks")
 """A real run of two ranks and four steps, with ddp."""

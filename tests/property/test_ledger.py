@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from paceline.analyze.run.ledger import COMM_KINDS, ledger_ns, ledgers, mean_ledger, time_lines
 from paceline.records.rank_trace import LEDGER_KINDS, SPAN_KINDS, RankTrace
-from trace_samples import Row, trace_of
+from samples.trace_samples import Row, trace_of
 
 LAST = 40
 CROWDED = 10

@@ -13,7 +13,7 @@ from paceline.records.results import PointResult, StudyResults
 from paceline.records.run import Epoch, RunResult
 from paceline.records.settings import RunSettings, TrainSettings
 from paceline.records.study import Point, Study
-from trace_samples import traces_of
+from samples.trace_samples import traces_of
 
 SAMPLES = 12_000
 thorough = settings(max_examples=100, deadline=None)

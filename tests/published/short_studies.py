@@ -21,12 +21,12 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from data_files import write_idx_folder, write_npz
-from image_files import write_folder
 from paceline.records.run import Manifest, RankReport, RunResult
 from paceline.storage.codec import read_record
 from paceline.storage.folder import RunFolder, StudyFolder
 from paceline.storage.span_stream import read_spans
+from samples.data_files import write_idx_folder, write_npz
+from samples.image_files import write_folder
 
 GREY, COLOUR, PHOTOS = "grey", "colour.npz", "photos"
 PICKLED, ALLREDUCE = "mpi-reduce-broadcast-pickled", "mpi-allreduce"

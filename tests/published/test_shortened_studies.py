@@ -17,7 +17,7 @@ import pytest
 from short_studies import ALLREDUCE, PICKLED, SHORT, Finished, begins, run_short, write_data
 
 import paceline.published
-from ci import in_ci
+from checks.ci import in_ci
 from paceline.published.table_files import published_study
 from paceline.studies.load.load import load_study
 

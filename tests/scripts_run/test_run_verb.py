@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 import paceline as paceline_package
-from light_launch import running_processes, wait_for
+from light_ranks.light_launch import running_processes, wait_for
 
 HERE = Path(__file__).parent
 SCRIPT = str(HERE / "ddp_script.py")

@@ -10,7 +10,7 @@ from paceline.records.rank_trace import RankTrace
 from paceline.records.run import Epoch, Machine, RunResult
 from paceline.records.settings import TrainSettings
 from paceline.records.study import Point, Study
-from trace_samples import Row, allreduce, trace_of
+from samples.trace_samples import Row, allreduce, trace_of
 
 SECOND = 1_000_000_000
 

@@ -14,13 +14,13 @@ import pytest
 from pyarrow import parquet
 
 import paceline
-from finished_study import finished_study
 from paceline.app import study_execution
 from paceline.app.results_view import Results, open_results
 from paceline.app.study_loading import load, study_folder
 from paceline.errors import FolderError, RequestError, RunError, StudyFileError
 from paceline.rebuild import rebuild
 from paceline.reporting.export.rows import columns
+from samples.finished_study import finished_study
 
 
 @pytest.fixture(autouse=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from installed_packages import installed, write_package
 from paceline import catalog
 from paceline.app.launcher_checks import launcher_states
 from paceline.cli.app import main
 from paceline.errors import RequestError
+from testbeds.installed_packages import installed, write_package
 
 ENTRIES = """
 from paceline.catalog import LauncherEntry, ModelEntry, OptimizerEntry, StrategyEntry

@@ -14,7 +14,6 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-import report_samples as samples
 from paceline import metrics
 from paceline.metrics import PointMetric
 from paceline.metrics.metric import INTERVAL, Place
@@ -24,7 +23,8 @@ from paceline.reporting.export.rows import csv_bytes, parquet_bytes
 from paceline.reporting.html import report_page
 from paceline.reporting.model import report_model
 from paceline.reporting.text import report_text
-from series_samples import ALL
+from samples import report_samples as samples
+from samples.series_samples import ALL
 
 MADE = Path(__file__).parents[2] / "docs" / "made"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from finished_study import finished_study
+from samples.finished_study import finished_study
 
 CELLS = (
     "import paceline",

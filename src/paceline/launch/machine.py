@@ -5,7 +5,8 @@
     memory            of the machine, limited by its control group
 
 `machine.json` is made of this and of the process facts that ranks exchange before the first step
-(`ranks/roll-call.json`). Where ranks run on other machines than this process, it describes those, all hosts together.
+(`ranks/allocation-check.json`). If ranks run on other
+machines than this process, it describes those, all hosts together.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import psutil
 
 from paceline import host
 from paceline.host import Limits, Processor, cgroup_limits, processors, usable_count
-from paceline.records.allocation import Clock, PreflightCheck, ProcessFacts
+from paceline.records.allocation import AllocationCheck, Clock, ProcessFacts
 from paceline.records.run import Machine, RankReport
 from paceline.storage.codec import optional_record
 from paceline.storage.folder import RunFolder
@@ -48,30 +49,30 @@ class ThisMachine:
     platform: str
 
 
-def preflight_record(folder: RunFolder) -> PreflightCheck | None:
+def allocation_record(folder: RunFolder) -> AllocationCheck | None:
     """The record of the preflight check; None if the ranks did not get that far, or it cannot be read."""
-    return optional_record(folder.roll_call, PreflightCheck)
+    return optional_record(folder.allocation_check, AllocationCheck)
 
 
-def machine(reports: Sequence[RankReport], roll: PreflightCheck | None = None) -> Machine:
+def machine(reports: Sequence[RankReport], check: AllocationCheck | None = None) -> Machine:
     """The machines of a run: facts about this machine, and the process facts of every rank."""
     record = _from_reports(reports)
     at_end = tuple(report.clock_at_end for report in reports if report.clock_at_end is not None)
-    return _with_roll(record, roll, at_end) if roll else record
+    return _with_check(record, check, at_end) if check else record
 
 
-def _with_roll(record: Machine, roll: PreflightCheck, at_end: tuple[Clock, ...]) -> Machine:
+def _with_check(record: Machine, check: AllocationCheck, at_end: tuple[Clock, ...]) -> Machine:
     """The record with the process facts of all ranks; it describes their machines if these are not this one."""
-    ranks, here = roll.ranks, LauncherClock.now()
+    ranks, here = check.ranks, LauncherClock.now()
     hosts = tuple(dict.fromkeys(process.place for process in ranks))
     record = replace(
         record,
         hosts=hosts,
         ranks=ranks,
-        links=roll.links,
-        complaints=roll.complaints,
-        clocks=launcher_clocks(roll, roll.clocks, here=here),
-        clocks_at_end=launcher_clocks(roll, at_end, here=here) if at_end else (),
+        links=check.links,
+        complaints=check.complaints,
+        clocks=launcher_clocks(check, check.clocks, here=here),
+        clocks_at_end=launcher_clocks(check, at_end, here=here) if at_end else (),
         versions=record.versions or ranks[0].versions,
     )
     machines = list({process.machine: process for process in ranks}.values())
@@ -105,16 +106,16 @@ class LauncherClock:
         return cls(clock=own.clock, wall_ns=time.time_ns(), monotonic_ns=time.monotonic_ns())
 
 
-def launcher_clocks(roll: PreflightCheck, clocks: Sequence[Clock], here: LauncherClock) -> tuple[Clock, ...]:
+def launcher_clocks(check: AllocationCheck, clocks: Sequence[Clock], here: LauncherClock) -> tuple[Clock, ...]:
     """Clock offsets from rank 0 converted to offsets from the launcher, by a rank that reads the launcher's clock.
 
     Assumes: if there is no such rank, that rank 0's wall clock and the launcher's agree.
     """
-    same = {process.rank for process in roll.ranks if process.clock == here.clock}
+    same = {process.rank for process in check.ranks if process.clock == here.clock}
     # `clocks` may not contain rank 0, whose offset from itself is 0.
     itself = Clock(rank=0, offset_ns=0, error_ns=0, method="same")
     bridge = next((clock for clock in (itself, *clocks) if clock.rank in same), None)
-    first = roll.ranks[0]
+    first = check.ranks[0]
     wall_ns = (first.monotonic_ns - first.wall_ns) - (here.monotonic_ns - here.wall_ns)
     found_clocks = []
     for clock in clocks:

@@ -45,8 +45,8 @@ def all_done(folder: RunFolder, size: int) -> bool:
 
 def outcome(folder: RunFolder, manifest: Manifest, reports: tuple[RankReport, ...]) -> Outcome:
     """A run from its first rank's start to its last rank's end, on this host's clock: without time in a queue."""
-    roll = machine.preflight_record(folder)
-    clocks = machine.launcher_clocks(roll, roll.clocks, here=machine.LauncherClock.now()) if roll else ()
+    check = machine.allocation_record(folder)
+    clocks = machine.launcher_clocks(check, check.clocks, here=machine.LauncherClock.now()) if check else ()
     offsets_ns = {clock.rank: clock.offset_ns for clock in clocks}
     starts_ns, ends_ns = [], []
     for rank in range(manifest.point.processes):

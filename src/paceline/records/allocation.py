@@ -1,10 +1,10 @@
-"""Preflight check of a run: what every process was allocated, exchanged before the first step.
+"""Allocation check of a run: what every process was allocated, exchanged before the first step.
 
 ProcessFacts     one process: host, cores, threads, memory, GPUs, network, versions, digests of code and settings
 Clock            its monotonic clock against another
 Link             latency and bandwidth between two of them, measured
 Complaint        a difference between the request and the allocation
-PreflightCheck   all of it: `ranks/roll-call.json`, from which `machine.json` is made
+AllocationCheck  all of it: `ranks/allocation-check.json`, from which `machine.json` is made
 """
 
 from __future__ import annotations
@@ -147,10 +147,10 @@ class Complaint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreflightCheck:
-    """`ranks/roll-call.json`: written by rank 0 before the first step."""
+class AllocationCheck:
+    """`ranks/allocation-check.json`: written by rank 0 before the first step."""
 
-    SCHEMA = "paceline.roll-call/1"
+    SCHEMA = "paceline.allocation-check/1"
 
     refused: bool
     """Whether the run was stopped because of a fatal complaint."""

@@ -51,7 +51,7 @@ class RunFolder:
     logs = File("logs")
     launcher_log = File("logs/launcher.log")
     rendezvous = File("ranks/rendezvous.json")
-    roll_call = File("ranks/roll-call.json")
+    allocation_check = File("ranks/allocation-check.json")
     stop = File("ranks/stop")
     """Created by a launcher to end its ranks on any host: every rank wrapper polls for it."""
     notice = File("ranks/notice")

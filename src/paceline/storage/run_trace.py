@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from paceline.errors import FolderError, StorageError
-from paceline.records.allocation import Clock, PreflightCheck
+from paceline.records.allocation import AllocationCheck, Clock
 from paceline.records.rank_trace import RankTrace
 from paceline.records.run import Machine, Manifest, RankReport, RankStart, RunResult
 from paceline.records.script_outcome import ScriptOutcome
@@ -103,7 +103,7 @@ def _hosts(
 
 def _clocks(folder: RunFolder, machine: Machine | None, problems: list[str]) -> dict[int, tuple[Clock, ...]]:
     """Clock offsets of every rank: against the launcher's clock, or against rank 0's in a killed run."""
-    check = None if machine else _read(folder.roll_call, PreflightCheck, problems)
+    check = None if machine else _read(folder.allocation_check, AllocationCheck, problems)
     compared = (*machine.clocks, *machine.clocks_at_end) if machine else check.clocks if check else ()
     clocks: dict[int, tuple[Clock, ...]] = {}
     for clock in compared:

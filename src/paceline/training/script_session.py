@@ -29,11 +29,11 @@ from paceline.records.allocation import Clock
 from paceline.records.run import STOPPED, Manifest, RankReport, ScriptFigures
 from paceline.records.script_outcome import ScriptOutcome
 from paceline.storage.folder import RunFolder
-from paceline.training import group, preflight_check
+from paceline.training import allocation_check, group
 from paceline.training.rendezvous import Endpoint, rendezvous
 from paceline.training.termination_notice import SIGNALS
 
-_PREFIX, _ENDED = "paceline/roll-call", "paceline/ended"
+_PREFIX, _ENDED = "paceline/allocation-check", "paceline/ended"
 _POLL_S = 0.05
 
 
@@ -66,7 +66,7 @@ class ScriptRank:
         if identity.size > 1:
             own = dist.PrefixStore(_PREFIX, store)
             dist.init_process_group("gloo", store=own, rank=identity.rank, world_size=identity.size)
-        clocks = preflight_check.run_preflight_check(identity, self._folder, manifest, _device(identity))
+        clocks = allocation_check.run_allocation_check(identity, self._folder, manifest, _device(identity))
         self._clock = clocks[identity.rank]
         if identity.size > 1:
             dist.destroy_process_group()

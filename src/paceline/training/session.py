@@ -29,7 +29,7 @@ from paceline.records.run import Manifest, RankReport, TrainingReport
 from paceline.storage.folder import RunFolder
 from paceline.storage.pulse import PulseWriter
 from paceline.storage.span_stream import SpanWriter
-from paceline.training import group, mpi_session, preflight_check
+from paceline.training import allocation_check, group, mpi_session
 from paceline.training.batches import Samples
 from paceline.training.checkpoint import CheckpointState
 from paceline.training.gradient_noise import gradient_noise
@@ -98,7 +98,7 @@ class Session:
                     self._device = group.choose_device(self._manifest.point.device, identity.local_rank)
             _make_deterministic(self._device)
             group.join(identity, self._folder, self._manifest, self._message_device)
-            self._clocks = preflight_check.run_preflight_check(identity, self._folder, self._manifest, self._device)
+            self._clocks = allocation_check.run_allocation_check(identity, self._folder, self._manifest, self._device)
             # A reference until the end: watching stops when it is destroyed.
             watching = watch_collectives(recorder, pending) if identity.size > 1 else None
         if self._role != "rank":
@@ -285,7 +285,7 @@ class Session:
     def _leave(self) -> None:
         """Leave the process groups after a successful run."""
         self._counters.look()  # communication threads end with the group
-        self._clock_at_end = preflight_check.clock_at_end(self._clocks, self._identity.rank)
+        self._clock_at_end = allocation_check.clock_at_end(self._clocks, self._identity.rank)
         group.leave()
 
     def _report(self, **facts: Any) -> RankReport:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from paceline.analyze.study.study_results import study_results
 from paceline.records.results import Comparison
 from paceline.records.study import Study
-from trace_samples import traces_of
+from samples.trace_samples import traces_of
 
 STEADY = (1.0, 1.01, 1.02, 1.0, 1.01)
 

@@ -13,7 +13,7 @@ from paceline.analyze.study.study_results import study_results
 from paceline.records.finding import Finding
 from paceline.records.study import Study
 from paceline.reporting.wording.finding_words import WORDS, finding_words
-from trace_samples import traces_of
+from samples.trace_samples import traces_of
 
 
 @pytest.fixture

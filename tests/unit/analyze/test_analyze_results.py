@@ -6,7 +6,7 @@ from paceline.analyze.study.study_results import epoch_s, samples_per_s, study_r
 from paceline.errors import StorageError
 from paceline.records.results import Interval, StudyResults
 from paceline.records.study import Study
-from trace_samples import traces_of
+from samples.trace_samples import traces_of
 
 SECOND = 1_000_000_000
 

@@ -12,7 +12,7 @@ from paceline.records.results import StudyResults
 from paceline.records.settings import DataSettings, RunSettings, TrainSettings
 from paceline.records.study import Point, Study
 from paceline.studies.expand.recipe import with_recipe
-from trace_samples import traces_of
+from samples.trace_samples import traces_of
 
 
 def study(vary: dict, run: RunSettings | None = None) -> Study:

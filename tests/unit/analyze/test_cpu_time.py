@@ -10,7 +10,7 @@ import pytest
 from paceline.analyze.run.cpu_time import cpu_times
 from paceline.analyze.run.run_summary import run_analysis
 from paceline.records.counters import COUNTERS, CpuTimes, RankCounters
-from trace_samples import Row, allreduce, run_of, trace_of
+from samples.trace_samples import Row, allreduce, run_of, trace_of
 
 MS = 1_000_000
 TIMES = tuple(name for name in COUNTERS if name.endswith("_ns"))

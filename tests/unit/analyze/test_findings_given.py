@@ -7,7 +7,7 @@ from paceline.records.allocation import Complaint
 from paceline.records.finding import Finding
 from paceline.records.run import Machine
 from paceline.records.study import Study
-from trace_samples import traces_of
+from samples.trace_samples import traces_of
 
 
 def complaint(name: str, severity: str, what: str = "It is not so.") -> Complaint:

@@ -6,13 +6,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from export_samples import US, any_rows, sample_run
 from paceline.analyze.run.ledger import ledger_ns, time_lines
 from paceline.analyze.views.graph import graphs
 from paceline.records.rank_trace import LEDGER_KINDS
 from paceline.records.trace_summary import RunTrace
 from paceline.records.track import RankGraph
-from trace_samples import Row, trace_of
+from samples.export_samples import US, any_rows, sample_run
+from samples.trace_samples import Row, trace_of
 
 
 def named(graph: RankGraph) -> list[str]:

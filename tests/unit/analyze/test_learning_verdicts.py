@@ -16,7 +16,7 @@ from paceline.records.results import PointResult, StudyResults
 from paceline.records.settings import ScriptSettings, TrainSettings
 from paceline.records.study import Point, Study
 from paceline.studies.expand.recipe import with_recipe
-from trace_samples import traces_of
+from samples.trace_samples import traces_of
 
 TIMES = (1.0, 1.01, 0.99, 1.02, 0.98)
 CURVE = (0.5, 0.8, 0.9, 0.94, 0.95, 0.95, 0.95, 0.95)

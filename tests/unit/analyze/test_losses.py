@@ -8,7 +8,7 @@ from paceline.analyze.points.losses import SERVERS, exposed_share, loop_costs_s,
 from paceline.analyze.run.ledger import time_lines
 from paceline.records.rank_trace import LEDGER_KINDS, RankTrace
 from paceline.records.run import Epoch
-from trace_samples import Row, allreduce, trace_of
+from samples.trace_samples import Row, allreduce, trace_of
 
 SECOND = 1_000_000_000
 

@@ -10,7 +10,7 @@ import pytest
 from paceline.analyze.points.median_run import median_run, traffic
 from paceline.records.finding import Note
 from paceline.records.rank_trace import RankTrace
-from trace_samples import Row, allreduce, trace_of, traces_of
+from samples.trace_samples import Row, allreduce, trace_of, traces_of
 
 SECOND = 1_000_000_000
 

@@ -16,7 +16,7 @@ from paceline.analyze.study.study_results import study_results
 from paceline.records.finding import Finding
 from paceline.records.run import NoiseEpoch
 from paceline.records.study import Study
-from trace_samples import traces_of
+from samples.trace_samples import traces_of
 
 
 def epoch(number: int = 1, *, variance: float = 64.0, signal: float = 1.0, measured: int = 20, scatter: float = 0.1):

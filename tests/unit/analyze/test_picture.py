@@ -17,8 +17,8 @@ from paceline.analyze.views.picture import MOST_RANKS, picture
 from paceline.records.rank_trace import LEDGER_KINDS, RankTrace, Words
 from paceline.records.run_picture import NOT_SEEN, PICTURE_KINDS, Lane, Picture
 from paceline.records.trace_summary import RunTrace
-from picture_samples import SPANS_PER_STEP, busy_run
-from trace_samples import Row, allreduce, run_of, trace_of
+from samples.picture_samples import SPANS_PER_STEP, busy_run
+from samples.trace_samples import Row, allreduce, run_of, trace_of
 
 Part = tuple[int, int, str]
 

@@ -14,7 +14,7 @@ from paceline.reporting.export.json_view import json_object
 from paceline.reporting.export.rows import rows
 from paceline.reporting.wording import choice_words
 from paceline.studies.expand.recipe import with_recipe
-from trace_samples import traces_of
+from samples.trace_samples import traces_of
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import law_samples as samples
 from paceline.analyze.points.law_fit import fit, log_paces
 from paceline.analyze.points.law_forms import AMDAHL, GUSTAFSON, USL, Form
 from paceline.analyze.points.scaling_laws import scaling_laws
@@ -17,6 +16,7 @@ from paceline.analyze.stats.students_t import f_tail
 from paceline.records.laws import Law, SeriesLaws
 from paceline.records.results import StudyResults
 from paceline.records.settings import ScriptSettings
+from samples import law_samples as samples
 
 
 def laws_of(results: StudyResults) -> SeriesLaws:

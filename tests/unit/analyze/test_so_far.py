@@ -9,12 +9,12 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from compared_studies import attached_run
 from paceline.analyze.run.ledger import ledgers
 from paceline.analyze.run.so_far import PartialLedger, empty_ledger, extended_ledger
 from paceline.records.rank_trace import LEDGER_KINDS, RankTrace, Words
 from paceline.storage.folder import RunFolder
 from paceline.storage.run_trace import read_run
+from samples.compared_studies import attached_run
 
 STEPS = 40
 

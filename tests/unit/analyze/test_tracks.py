@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from export_samples import STARTED_AT, US, any_rows, sample_run
 from paceline.analyze.views.tracks import tracks
 from paceline.records.rank_trace import SPAN_KINDS
 from paceline.records.trace_summary import RunTrace
 from paceline.records.track import FLOW_FIRST, FLOW_LAST, Track
-from trace_samples import Row, trace_of
+from samples.export_samples import STARTED_AT, US, any_rows, sample_run
+from samples.trace_samples import Row, trace_of
 
 COLLECTIVE = SPAN_KINDS.index("collective")
 

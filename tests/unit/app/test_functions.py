@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-import instant_script
-from compared_studies import timed_study
-from finished_study import STUDY
 from paceline import app, catalog, errors
 from paceline.app.shown import ShownText
 from paceline.records.lr_range import LrAdvice
 from paceline.studies.execute import events
 from paceline.studies.execute.preflight import Built
+from samples import instant_script
+from samples.compared_studies import timed_study
+from samples.finished_study import STUDY
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def test_doctor_of_a_site_that_is_not_there_is_not_ready() -> None:
 
 
 def test_train_runs_one_point_once_and_then_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, "finished_study:InstantLauncher")
+    use(monkeypatch, "samples.finished_study:InstantLauncher")
     heard: list[events.Event] = []
     found = app.train("instant.toml", out=tmp_path / "out", events=heard.append)
     assert (found.result.ranks, found.result.test_accuracy, found.folder) == (1, 0.9, tmp_path / "out")
@@ -126,7 +126,7 @@ def test_train_runs_one_point_once_and_then_reads_it(tmp_path: Path, monkeypatch
 
 
 def test_run_records_a_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, "instant_script:InstantScripts")
+    use(monkeypatch, "samples.instant_script:InstantScripts")
     found = app.run("train.py", ["--rounds", "3"], ranks=2, out=tmp_path / "out")
     assert (found.result.ranks, found.result.script.samples) == (2, 2000)
     assert found.run_folder.rank_log(0).read_text().endswith("hello from rank 0\n")
@@ -134,7 +134,7 @@ def test_run_records_a_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_study_of_a_script_runs_at_several_numbers_of_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, "instant_script:InstantScripts")
+    use(monkeypatch, "samples.instant_script:InstantScripts")
     found = app.study(script="train.py", arguments=["--rounds", "3"], ranks=[1, 2], repeats=1, out=tmp_path / "out")
     assert [point.runs for point in found.points] == [1, 1]
 
@@ -170,7 +170,7 @@ def test_mistakes_are_exceptions_in_words(call: Callable[[], Any], error: type[E
 
 
 def test_a_run_that_fails_is_a_run_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, "finished_study:FailingLauncher")
+    use(monkeypatch, "samples.finished_study:FailingLauncher")
     with pytest.raises(errors.RunError, match="Rank 0 of 2 died"):
         app.train("instant.toml", ranks=2, out=tmp_path / "out")
     with pytest.raises(errors.RunError, match="Rank 0 of 2 died"):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from light_launch import wait_for
+from light_ranks.light_launch import wait_for
 from paceline.app import machine_checks as health
 
 TORCH: dict[str, Any] = {

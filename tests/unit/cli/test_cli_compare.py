@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from compared_studies import attached_run, timed_study
 from paceline.cli.app import main
 from paceline.records.rank_trace import LEDGER_KINDS
 from paceline.records.script_outcome import ScriptOutcome
 from paceline.storage.codec import write_record
 from paceline.storage.folder import RunFolder
+from samples.compared_studies import attached_run, timed_study
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from image_files import write_folder
 from paceline.cli.app import main
+from samples.image_files import write_folder
 
 
 @pytest.fixture

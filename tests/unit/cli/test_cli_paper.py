@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from finished_study import finished_study
 from paceline.cli.app import main
+from samples.finished_study import finished_study
 
 
 @pytest.fixture

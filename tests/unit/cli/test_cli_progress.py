@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from finished_study import epoch
 from paceline.cli.console import Console
 from paceline.cli.progress import PLAIN_EVERY_S, StudyProgress, left_text
 from paceline.cli.train import EpochProgress
@@ -30,6 +29,7 @@ from paceline.studies.execute.events import (
     StudyStarted,
     StudyStopped,
 )
+from samples.finished_study import epoch
 
 POINT = Point(
     data=DataSettings(),

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from finished_study import STUDY, InstantLauncher
 from paceline.cli.app import main
 from paceline.launch.launcher import Outcome
 from paceline.studies.execute.execute import execute
 from paceline.studies.load.load import load_study
+from samples.finished_study import STUDY, InstantLauncher
 
 
 class LearningLauncher(InstantLauncher):

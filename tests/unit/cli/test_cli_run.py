@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-import instant_script
-from instant_script import written
-from light_launch import wait_for
+from light_ranks.light_launch import wait_for
 from paceline import catalog
 from paceline.cli.app import main
 from paceline.cli.follow import Follower
 from paceline.cli.options import divided, doubled
 from paceline.errors import RankError
+from samples import instant_script
+from samples.instant_script import written
 
 HEADER = "=== rank 0 of 2, run 1, attempt 1, launched 2024-01-01T00:00:00\n"
 
@@ -40,7 +40,7 @@ class Interrupted(instant_script.InstantScripts):
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PACELINE_CACHE", str(tmp_path / "cache"))
-    use(monkeypatch, "instant_script:InstantScripts")
+    use(monkeypatch, "samples.instant_script:InstantScripts")
     written(tmp_path)
     return tmp_path
 

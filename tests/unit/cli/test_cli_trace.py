@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from export_samples import STARTED_AT, US, rank_rows, write_rank, write_run
-from finished_study import STUDY, InstantLauncher, report
 from paceline.cli.app import main
 from paceline.launch.launcher import Outcome
 from paceline.records.run import Manifest
 from paceline.storage.folder import RunFolder
 from paceline.studies.execute.execute import execute
 from paceline.studies.load.load import load_study
+from samples.export_samples import STARTED_AT, US, rank_rows, write_rank, write_run
+from samples.finished_study import STUDY, InstantLauncher, report
 
 
 @pytest.fixture(autouse=True)

@@ -12,13 +12,13 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams import plugin_data_pb2
 
-from finished_study import finished_study
 from paceline.cli.app import main
 from paceline.identity import temporary_variables
 from paceline.records.run import RunResult
 from paceline.reporting.export.mlflow import store
 from paceline.storage.codec import read_record
 from paceline.studies.folder.collect import collect
+from samples.finished_study import finished_study
 
 QUIET = """
 import sys

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from finished_study import STUDY, finished_study
 from paceline import catalog
 from paceline.cli.app import main
 from paceline.studies.execute.preflight import Built
+from samples.finished_study import STUDY, finished_study
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +85,7 @@ def test_failed_runs_end_a_study_with_1(
     finished_study(place / "study", place / "cache", fails_at=2)
     assert main(["report", "study"]) == 0
     assert "Rank 0 of 2 died" in capsys.readouterr().out
-    launch_with(monkeypatch, "finished_study:FailingLauncher")
+    launch_with(monkeypatch, "samples.finished_study:FailingLauncher")
     assert main(["study", "instant.toml", "--out", "study", "--json"]) == 1
     out, err = capsys.readouterr()
     assert "[FAIL] (2/6) 2 ranks, run 1: Rank 0 of 2 died.\n       Look at its log." in err
@@ -96,12 +96,12 @@ def test_an_interrupted_study_says_what_is_kept_and_how_to_go_on(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place / "instant.toml").write_text(STUDY)
-    launch_with(monkeypatch, "finished_study:InterruptedLauncher")
+    launch_with(monkeypatch, "samples.finished_study:InterruptedLauncher")
     assert main(["study", "instant.toml", "--out", "my study"]) == 130
     out, err = capsys.readouterr()
     line = err.splitlines()[-1]
     assert out == "" and line.startswith("Interrupted: 1 of 6 runs are finished. Continue with: paceline study ")
-    launch_with(monkeypatch, "finished_study:InstantLauncher")
+    launch_with(monkeypatch, "samples.finished_study:InstantLauncher")
     assert main(shlex.split(line.partition("paceline ")[2])) == 0
     assert "1 of 6 runs are finished already" in capsys.readouterr().err
 
@@ -110,7 +110,7 @@ def test_train_is_one_run_of_one_point(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place / "instant.toml").write_text(STUDY)
-    launch_with(monkeypatch, "finished_study:InstantLauncher")
+    launch_with(monkeypatch, "samples.finished_study:InstantLauncher")
     assert main(["train", "instant.toml", "--ranks", "2"]) == 0
     out, err = capsys.readouterr()
     assert "epoch 2: loss 0.500, accuracy 50.0 %, 500 ms, 120 samples/s" in err
@@ -124,7 +124,7 @@ def test_a_resumed_training_says_from_where_and_what_was_found(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place / "instant.toml").write_text(STUDY)
-    launch_with(monkeypatch, "finished_study:ResumedLauncher")
+    launch_with(monkeypatch, "samples.finished_study:ResumedLauncher")
     assert main(["train", "instant.toml"]) == 0
     out = capsys.readouterr().out
     assert (
@@ -141,7 +141,7 @@ def test_a_failed_training_ends_with_1(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place / "instant.toml").write_text(STUDY)
-    launch_with(monkeypatch, "finished_study:FailingLauncher")
+    launch_with(monkeypatch, "samples.finished_study:FailingLauncher")
     assert main(["train", "instant.toml", "--ranks", "2"]) == 1
     out, err = capsys.readouterr()
     assert out == "" and "Rank 0 of 2 died." in err
@@ -152,7 +152,7 @@ def test_what_cannot_run_here_is_refused(
     how: list[str], place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place / "instant.toml").write_text(STUDY)
-    launch_with(monkeypatch, "finished_study:SmallLauncher")
+    launch_with(monkeypatch, "samples.finished_study:SmallLauncher")
     assert main(["study", "instant.toml", *how]) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.endswith("There is no room for 2 ranks.\n1 fits.\nAsk for fewer.\n")
@@ -215,7 +215,7 @@ def test_a_budget_that_is_reached_ends_a_study_with_1(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place / "instant.toml").write_text(STUDY)
-    launch_with(monkeypatch, "finished_study:SlowLauncher")
+    launch_with(monkeypatch, "samples.finished_study:SlowLauncher")
     words = ["study", "instant.toml", "--out", "study", "--budget"]
     stopped = json_of(capsys, *words, "2.5", code=1)
     assert stopped["runs"] == 1 and "2.5 rank-hours, 1.00 are spent" in stopped["stopped"]
@@ -234,7 +234,7 @@ def test_several_strategies_are_one_study_and_train_takes_the_first(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place / "instant.toml").write_text(STUDY + 'strategy = ["flat", "ddp"]\n')
-    launch_with(monkeypatch, "finished_study:InstantLauncher")
+    launch_with(monkeypatch, "samples.finished_study:InstantLauncher")
     assert main(["study", "instant.toml", "--repeats", "1"]) == 0
     assert "[ OK ] (3/3) 2 ranks, ddp, run 1: " in capsys.readouterr().err
     assert json_of(capsys, "train", "instant.toml", "--ranks", "2")["points"][0]["strategy"] == "flat"

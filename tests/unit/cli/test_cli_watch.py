@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from compared_studies import attached_run
-from finished_study import finished_study
 from paceline.app import live_view as verb
 from paceline.cli.app import main
 from paceline.studies.folder.lock import StudyLock
+from samples.compared_studies import attached_run
+from samples.finished_study import finished_study
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from finished_study import epoch
 from paceline.cli.console import Console
 from paceline.cli.curve_watch import CurveWatch
 from paceline.cli.progress import StudyProgress
@@ -22,6 +21,7 @@ from paceline.records.settings import DataSettings, ModelSettings, TrainSettings
 from paceline.records.study import Point, Run, Study
 from paceline.storage.folder import StudyFolder
 from paceline.studies.execute.events import DataReady, RunFinished, RunProgress, RunStarted, StudyStarted
+from samples.finished_study import epoch
 
 AT_CHANCE = {"validation_loss": math.log(10), "validation_accuracy": 0.1}
 LEARNS = {"validation_loss": 0.3, "validation_accuracy": 0.9}

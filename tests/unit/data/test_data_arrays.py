@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from data_files import four_arrays
 from paceline.data.arrays import Arrays, channel_statistics, digest, normalised, order
 from paceline.errors import DataError
+from samples.data_files import four_arrays
 
 
 def arrays(train_images=None, train_labels=None, test_images=None, test_labels=None):

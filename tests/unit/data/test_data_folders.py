@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from image_files import image_bytes, noise, plain, write_folder
 from paceline.data import decoding, named_folders, pictures
 from paceline.data.arrays import digest
 from paceline.data.cache import Dataset, open_dataset
@@ -24,6 +23,7 @@ from paceline.data.store import cached, catalog_state, check, prepare, split
 from paceline.errors import DataError
 from paceline.records.settings import DataSettings
 from paceline.storage.codec import read_record, write_record
+from samples.image_files import image_bytes, noise, plain, write_folder
 
 COUNTS = {"daisy": 12, "rose": 6, "tulip": 18}
 

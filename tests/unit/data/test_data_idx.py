@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from data_files import IDX_NAMES, IDX_TYPES, four_arrays, idx_bytes, write_idx_folder
 from paceline.data.idx import read_idx, read_idx_file, read_idx_folder
 from paceline.errors import DataError
+from samples.data_files import IDX_NAMES, IDX_TYPES, four_arrays, idx_bytes, write_idx_folder
 
 
 @given(

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from data_files import four_arrays, write_npz
 from paceline.data.npz import read_npz
 from paceline.errors import DataError
+from samples.data_files import four_arrays, write_npz
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from image_files import image_bytes, noise, plain
 from paceline.data.pictures import Damaged, has_image_signature, pixels
+from samples.image_files import image_bytes, noise, plain
 
 
 def decoded(tmp_path, data, side=8, name="a.jpg"):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ci import in_ci
+from checks.ci import in_ci
 from paceline.data.arrays import Arrays, digest
 from paceline.data.cache import open_dataset
 from paceline.data.digits import FILE, digits, read_digits

@@ -13,7 +13,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from data_files import IDX_NAMES, four_arrays, idx_bytes, write_idx_folder, write_npz
 from paceline.data import mnist as mnist_module
 from paceline.data import sources as sources_module
 from paceline.data.arrays import Arrays, normalised, sha256
@@ -29,6 +28,7 @@ from paceline.data.sources import (
 )
 from paceline.errors import DataError
 from paceline.records.settings import DataSettings
+from samples.data_files import IDX_NAMES, four_arrays, idx_bytes, write_idx_folder, write_npz
 
 
 def usual():

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_files import four_arrays, write_idx_folder, write_npz
 from paceline.data import cache as cache_module
 from paceline.data import mnist as mnist_module
 from paceline.data import request
@@ -19,6 +18,7 @@ from paceline.data.store import catalog_state, check, prepare, split
 from paceline.errors import DataError, FolderError, StorageError
 from paceline.records.settings import DataSettings
 from paceline.storage.codec import read_record, storage_error
+from samples.data_files import four_arrays, write_idx_folder, write_npz
 
 SMALL = DataSettings(dataset="synthetic", shape=(4, 4, 1), samples=60)
 

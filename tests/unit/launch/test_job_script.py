@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from light_launch import point, wait_for
+from light_ranks.light_launch import point, wait_for
 from paceline.errors import RequestError
 from paceline.launch.job_script import JobPlan, check_slurm, pbs_script, slurm_script, time_limit_s
 from paceline.launch.pbs import PbsLauncher

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from light_launch import point
+from light_ranks.light_launch import point
 from paceline.errors import RequestError
 from paceline.launch.child import interface_environment
 from paceline.launch.hosts import (

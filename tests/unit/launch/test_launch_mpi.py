@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from light_launch import point
+from light_ranks.light_launch import point
 from paceline.errors import RequestError
 from paceline.launch import mpi_launcher
 from paceline.launch.mpi_launcher import MpiLauncher, flavour, mpiexec

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from light_launch import launch, light, manifest, point
+from light_ranks.light_launch import launch, light, manifest, point
 from paceline.errors import RequestError, StorageError
 from paceline.launch import local
 from paceline.launch.local import LocalLauncher

@@ -6,7 +6,7 @@ import pytest
 
 from paceline.launch import machine
 from paceline.launch.machine import LauncherClock, launcher_clocks
-from paceline.records.allocation import Clock, Complaint, PreflightCheck, ProcessFacts
+from paceline.records.allocation import AllocationCheck, Clock, Complaint, ProcessFacts
 from paceline.records.run import Machine
 from paceline.storage.codec import read_record, write_record
 from paceline.storage.folder import RunFolder
@@ -34,13 +34,13 @@ def rank(
     )
 
 
-def roll(*ranks: ProcessFacts, offsets_s: tuple[int, ...] = (), **more) -> PreflightCheck:
+def roll(*ranks: ProcessFacts, offsets_s: tuple[int, ...] = (), **more) -> AllocationCheck:
     offsets_s = offsets_s or (0,) * len(ranks)
     clocks = tuple(
         Clock(rank=number, offset_ns=s * SECOND, error_ns=5 if s else 0, method="exchange" if s else "same")
         for number, s in enumerate(offsets_s)
     )
-    return PreflightCheck(refused=False, ranks=ranks, complaints=(), clocks=clocks, **more)
+    return AllocationCheck(refused=False, ranks=ranks, complaints=(), clocks=clocks, **more)
 
 
 def here(clock: str, wall_s: int = 500, monotonic_s: int = 100) -> LauncherClock:
@@ -84,15 +84,15 @@ def test_this_machine_is_told_of_as_before() -> None:
 
 def test_what_was_said_survives_the_disk(tmp_path) -> None:
     folder = RunFolder(tmp_path)
-    assert machine.preflight_record(folder) is None
+    assert machine.allocation_record(folder) is None
     complaint = Complaint(name="n", severity="info", what="w", right="r", next="x", ranks=(1,))
     said = roll(rank(0, "a", versions={"torch": "2"}, variables={"RANK": "0"}), rank(1, "b"))
-    write_record(folder.roll_call, said)
-    assert machine.preflight_record(folder) == said
+    write_record(folder.allocation_check, said)
+    assert machine.allocation_record(folder) == said
     record = machine.machine(
-        (), PreflightCheck(refused=True, ranks=said.ranks, complaints=(complaint,), clocks=said.clocks)
+        (), AllocationCheck(refused=True, ranks=said.ranks, complaints=(complaint,), clocks=said.clocks)
     )
     write_record(folder.machine, record)
     assert read_record(folder.machine, Machine) == record
-    folder.roll_call.write_text("{")
-    assert machine.preflight_record(folder) is None
+    folder.allocation_check.write_text("{")
+    assert machine.allocation_record(folder) is None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from light_launch import launch, light, manifest, point
+from light_ranks.light_launch import launch, light, manifest, point
 from paceline.errors import RankError, RunError
 from paceline.launch.pbs import PbsLauncher
 from paceline.records.run import Job

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from light_launch import light, point
+from light_ranks.light_launch import light, point
 from paceline.errors import RequestError
 from paceline.launch.ray.ray_launcher import RayLauncher
 from paceline.launch.ray.ray_nodes import Node, RankPlace, bundles, check_capacity, placement_strategy, rank_places

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from light_launch import manifest, point
+from light_ranks.light_launch import manifest, point
 from paceline.launch.failure_cause import RankView, awaited_rank, failure_error, hang_error
 from paceline.launch.machine import Processor
 from paceline.launch.placement import placement_of

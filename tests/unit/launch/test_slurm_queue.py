@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from light_launch import manifest, point
+from light_ranks.light_launch import manifest, point
 from paceline.errors import RunError
 from paceline.launch.slurm.slurm_job import SlurmJob, job_to_resume, submitted_job
 from paceline.launch.slurm.slurm_queue import (

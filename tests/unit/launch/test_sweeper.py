@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from light_launch import wait_for
+from light_ranks.light_launch import wait_for
 from paceline.launch.sweeper import SESSION_FILE, end_session
 
 SLEEPERS = """

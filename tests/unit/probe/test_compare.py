@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from light_launch import manifest, point
+from light_ranks.light_launch import manifest, point
 from paceline.preflight.allocation_checks import CHECKS, complaints, wall_offsets_ns
 from paceline.records.allocation import SEVERITIES, Clock, Complaint, ProcessFacts
 from paceline.records.run import Manifest

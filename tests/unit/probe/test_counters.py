@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from light_launch import wait_for
+from light_ranks.light_launch import wait_for
 from paceline.probe.counter_sampler import WRITE_EVERY, Counters
 from paceline.storage.counter_stream import read_counter_file
 from paceline.units import seconds

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from light_launch import wait_for
+from light_ranks.light_launch import wait_for
 from paceline.errors import StorageError
 from paceline.probe.recorder import Recorder
 from paceline.records.rank_trace import SPAN_KINDS

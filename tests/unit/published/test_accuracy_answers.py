@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-import published_samples
 from paceline.published.records import Answer
 from paceline.records.results import StudyResults
 from paceline.records.study import Point
-from published_samples import answer
+from samples import published_samples
+from samples.published_samples import answer
 
 
 @pytest.mark.parametrize(

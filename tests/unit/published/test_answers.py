@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-import published_samples
 from paceline.published.answers.verdicts_by_name import VERDICTS
 from paceline.published.beside import published_comparison
 from paceline.published.table_files import published_names, published_study
 from paceline.studies.load.load import load_study, shipped_studies
-from published_samples import answer
+from samples import published_samples
+from samples.published_samples import answer
 
 QUESTIONS = {q.name: q for name in published_names() for q in published_study(name).questions}
 

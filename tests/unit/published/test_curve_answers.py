@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import published_samples
 from paceline.published.beside import published_comparison
 from paceline.published.records import Answer
 from paceline.published.table_files import published_study
 from paceline.records.learning import Turn
 from paceline.records.results import PointResult, StudyResults
 from paceline.records.study import Point
-from published_samples import answer
+from samples import published_samples
+from samples.published_samples import answer
 
 
 def test_stable() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import published_samples
 from paceline.published.records import Answer
 from paceline.records.study import Point
-from published_samples import answer
+from samples import published_samples
+from samples.published_samples import answer
 
 
 def test_how_much_sooner() -> None:

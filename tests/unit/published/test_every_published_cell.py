@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import published_samples
-import report_samples
 from paceline.published.beside import published_comparison
 from paceline.published.matching.measures import _MEASURES
 from paceline.published.records import PublishedComparison
 from paceline.published.table_files import published_names, published_study
 from paceline.records.results import StudyResults
+from samples import published_samples, report_samples
 
 FILES = Path(__file__).parents[3] / "src" / "paceline" / "published" / "tables"
 

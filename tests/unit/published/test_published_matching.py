@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-import published_samples
 from paceline.published.beside import published_comparison
 from paceline.published.matching.measures import time_percent
 from paceline.published.matching.row_points import match
 from paceline.published.records import MeasuredCell
 from paceline.published.table_files import published_study
 from paceline.records.results import StudyResults
+from samples import published_samples
 
 
 def cell(results: StudyResults, row: int, column: str, *, table: int = 0) -> MeasuredCell:

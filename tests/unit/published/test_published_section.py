@@ -9,8 +9,6 @@ from html import unescape
 
 import pytest
 
-import published_samples
-import report_samples
 from paceline.published.records import ComparedRow, ComparedTable, MeasuredCell, PublishedComparison
 from paceline.published.section.column_meanings import _KEYS, _MEASURES, table_meanings
 from paceline.published.section.published_rows import published_csv
@@ -22,6 +20,7 @@ from paceline.reporting.html import report_page
 from paceline.reporting.model import report_model
 from paceline.reporting.text import report_text
 from paceline.reporting.wording.facts import meanings
+from samples import published_samples, report_samples
 
 
 @pytest.mark.parametrize(

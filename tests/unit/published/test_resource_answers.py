@@ -1,15 +1,15 @@
-"""Verdicts about what was given and used: roll call, messages, memory, real, user and sys."""
+"""Verdicts about what was given and used: allocation check, messages, memory, real, user and sys."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import published_samples
 from paceline.published.beside import published_comparison
 from paceline.published.records import Answer
 from paceline.published.table_files import published_study
 from paceline.records.allocation import Complaint
-from published_samples import answer, cpu_times
+from samples import published_samples
+from samples.published_samples import answer, cpu_times
 
 
 def test_got_what_was_asked() -> None:

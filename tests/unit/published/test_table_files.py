@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import paceline.published
-import published_samples
 from paceline.published import table_files
 from paceline.published.table_files import published_names, published_study
 from paceline.studies.load.load import load_study
+from samples import published_samples
 
 FILES = Path(paceline.published.__file__).parent / "tables"
 REPEATING = (*published_samples.STUDIES, *published_samples.OTHERWISE)

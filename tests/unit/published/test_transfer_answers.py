@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import published_samples
 from paceline.published.beside import published_comparison
 from paceline.published.records import Answer
 from paceline.published.table_files import published_study
 from paceline.records.study import Point
 from paceline.reporting.wording.learning_words import gain_sentences
-from published_samples import answer
+from samples import published_samples
+from samples.published_samples import answer
 
 
 def transfer(*overrides: str) -> Answer:

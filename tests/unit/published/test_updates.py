@@ -14,8 +14,8 @@ from paceline.published.matching.updates import asks_for_updates, run_update_s, 
 from paceline.published.table_files import published_names, published_study
 from paceline.records.run import RunResult
 from paceline.records.trace_summary import RunTrace
-from published_samples import beside_of, usual
-from trace_samples import Row, allreduce, run_of, trace_of
+from samples.published_samples import beside_of, usual
+from samples.trace_samples import Row, allreduce, run_of, trace_of
 
 STEPS = 2
 

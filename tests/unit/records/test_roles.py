@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from light_launch import point
+from light_ranks.light_launch import point
 from paceline.records import process_roles
 
 SERVED = replace(point(3, threads=2), options={"servers": 2, "server_threads": 4})

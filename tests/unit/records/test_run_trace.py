@@ -12,10 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from export_samples import STARTED_AT, US, rank_rows, span_row, write_rank, write_run
-from finished_study import report
-from light_launch import manifest as light_manifest
-from light_launch import point
+from light_ranks.light_launch import manifest as light_manifest
+from light_ranks.light_launch import point
 from paceline.analyze.run.run_summary import trace_summary
 from paceline.errors import FolderError
 from paceline.records.allocation import Clock
@@ -26,7 +24,9 @@ from paceline.storage.codec import write_record
 from paceline.storage.folder import RunFolder
 from paceline.storage.run_trace import read_run
 from paceline.storage.span_stream import SpanWriter
-from trace_samples import Row
+from samples.export_samples import STARTED_AT, US, rank_rows, span_row, write_rank, write_run
+from samples.finished_study import report
+from samples.trace_samples import Row
 
 
 @pytest.fixture

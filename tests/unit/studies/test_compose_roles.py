@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from study_help import changed, report
 
-from light_launch import manifest, point
+from light_ranks.light_launch import manifest, point
 from paceline.errors import RankError
 from paceline.launch.launcher import Outcome
 from paceline.records.run import RankReport

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from study_help import FakeLauncher
 
-from image_files import write_folder
 from paceline.data.cache import open_dataset
 from paceline.errors import StudyFileError
 from paceline.studies.execute.execute import execute
 from paceline.studies.execute.preview import preview
 from paceline.studies.load.load import load_study
+from samples.image_files import write_folder
 
 STUDY = """
 [study]

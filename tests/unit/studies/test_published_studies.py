@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-import published_samples
 from paceline.app.study_loading import load
 from paceline.errors import StudyFileError
 from paceline.published.records import TIME
@@ -15,6 +14,7 @@ from paceline.published.table_files import published_names, published_study
 from paceline.studies.execute.fits import misfit_reason
 from paceline.studies.expand.expand import expand
 from paceline.studies.load.load import LoadedStudy, load_study, shipped_studies
+from samples import published_samples
 
 NINE = {
     *("mnist-mpi", "mnist-batch-size", "fashion-sequential", "fashion-parameters", "flowers-sequential"),

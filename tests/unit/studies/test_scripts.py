@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from instant_script import STEPS, InstantScripts, SampleLess, StepLess, Uneven, written
 from paceline.app.results_view import Results, open_results
 from paceline.errors import RequestError, StudyFileError
 from paceline.records.settings import DataSettings, ModelSettings, ScriptSettings, TrainSettings
@@ -19,6 +18,7 @@ from paceline.studies.folder.collect import collect
 from paceline.studies.load import scripts
 from paceline.studies.load.load import load_script, load_study
 from paceline.studies.load.toml_text import study_toml
+from samples.instant_script import STEPS, InstantScripts, SampleLess, StepLess, Uneven, written
 
 FILE = """
 [study]

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from compared_studies import attached_run, timed_study
-from finished_study import STUDY, epoch, finished_study, write_curves
 from paceline.errors import FolderError
 from paceline.records.live_study import FAILED, FINISHED, KILLED, RUNNING, SILENT, STOPPED
 from paceline.records.run import Manifest, RankEnd
@@ -26,6 +24,8 @@ from paceline.studies.folder.lock import StudyLock
 from paceline.studies.folder.lock_holder import Holder, this_process
 from paceline.studies.folder.watched_folder import watcher
 from paceline.studies.folder.watching import StudyWatcher
+from samples.compared_studies import attached_run, timed_study
+from samples.finished_study import STUDY, epoch, finished_study, write_curves
 
 
 @pytest.fixture
@@ -213,8 +213,8 @@ def test_another_study_in_its_place_is_seen(folder: Path, tmp_path: Path) -> Non
 
 def test_damaged_and_half_written_files_are_left_out(folder: Path) -> None:
     runs = unfinish(folder, 2)
-    launch(runs[0])
-    for path in (runs[0].rank_pulse(0), runs[0].curves, runs[0].rank_spans(0), runs[0].rank_end(1), runs[0].roll_call):
+    launch(run := runs[0])
+    for path in (run.rank_pulse(0), run.curves, run.rank_spans(0), run.rank_end(1), run.allocation_check):
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b'{"half')
     (folder / "points" / runs[0].path.parent.parent.name / "runs" / "1" / "result.json").write_text("{")

@@ -17,7 +17,7 @@ from paceline.identity import versions
 from paceline.launch import machine
 from paceline.launch.launcher import Outcome, Placement
 from paceline.records import process_roles
-from paceline.records.allocation import PreflightCheck
+from paceline.records.allocation import AllocationCheck
 from paceline.records.run import CachedFeatures, Epoch, Job, Manifest, RankReport, RunResult, ScriptFigures
 from paceline.records.study import Run, Study
 from paceline.storage.codec import optional_record, write_record
@@ -169,7 +169,7 @@ def _slowest(lines: Sequence[Epoch]) -> Epoch:
 
 def refused(folder: RunFolder) -> RunError | None:
     """The error of a run that the preflight check refused, with `machine.json` written; None if it did not refuse."""
-    check = machine.preflight_record(folder)
+    check = machine.allocation_record(folder)
     if check is None or not check.refused:
         return None
     write_record(folder.machine, machine.machine((), check))
@@ -182,17 +182,17 @@ def refused(folder: RunFolder) -> RunError | None:
     )
 
 
-def shares_cores(check: PreflightCheck | None) -> bool:
+def shares_cores(check: AllocationCheck | None) -> bool:
     """Whether the preflight check found threads that share cores: such runs are excluded from fits."""
     return _complains(check, "more-threads-than-cores", "threads-beyond-affinity", "ranks-share-cores")
 
 
-def emulated(check: PreflightCheck | None) -> bool:
+def emulated(check: AllocationCheck | None) -> bool:
     """Whether the preflight check found that several hosts are one machine."""
     return _complains(check, "emulated-hosts")
 
 
-def _complains(check: PreflightCheck | None, *names: str) -> bool:
+def _complains(check: AllocationCheck | None, *names: str) -> bool:
     return check is not None and any(complaint.name in names for complaint in check.complaints)
 
 

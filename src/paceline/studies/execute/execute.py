@@ -228,7 +228,7 @@ class _Runner:
             raise refused(folder) or error from None
         finally:
             self._budget.spend(folder, manifest, self._pace.elapsed_s)
-        check = machine.preflight_record(folder)
+        check = machine.allocation_record(folder)
         result = run_result(
             manifest,
             outcome,

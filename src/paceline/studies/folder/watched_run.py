@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from paceline.errors import StorageError
-from paceline.records.allocation import Clock, PreflightCheck
+from paceline.records.allocation import AllocationCheck, Clock
 from paceline.records.live_study import RankLook, RunLook
 from paceline.records.rank_trace import RankTrace
 from paceline.records.run import Epoch, Job, Manifest, RankEnd
@@ -141,7 +141,7 @@ class RunWatcher:
         return tuple(found)
 
     def _clocks(self) -> dict[int, list[Clock]]:
-        check = self._record(self._folder.roll_call, PreflightCheck)
+        check = self._record(self._folder.allocation_check, AllocationCheck)
         clocks: dict[int, list[Clock]] = {}
         for clock in check.clocks if check else ():
             clocks.setdefault(clock.rank, []).append(clock)

@@ -1,0 +1,1 @@
+"""Checks that several folders of tests share."""

@@ -1,0 +1,1 @@
+"""Ranks without torch, for tests of launchers."""

@@ -1,0 +1,1 @@
+"""Made-up studies, runs, traces and files that tests read."""

@@ -1,0 +1,1 @@
+"""Clusters and hosts on this machine that tests launch on."""
