@@ -1,7 +1,7 @@
 """Puts faults into real runs and asks the traces what was slow.
 
     with FaultRuns(data, folder, hosts) as runs:
-        found = runs.run(fault)          what the suspects of that run are, beside what was done to it
+        found = runs.run(fault)          the causes found in that run, and the injected fault
 
 Ranks live through all faults that need as many of them (bench/live.py). `hosts` gives the network namespaces for slow
 links, when they are first needed.
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from bench.fault_table import Fault
 from bench.live import LiveRanks
 from paceline.analyze.run.slow_causes import slow_causes
-from paceline.records.suspects import SlowCause
+from paceline.records.slow_cause import SlowCause
 from paceline.storage.folder import RunFolder
 from paceline.storage.run_counters import read_counters
 from paceline.storage.run_trace import read_run
@@ -43,8 +43,8 @@ class Found:
 
     @property
     def place(self) -> int | None:
-        """Where among the suspects the fault is, from 1 on; None where it is not."""
-        return next((n for n, each in enumerate(self.suspects, 1) if self.fault.is_it(each)), None)
+        """Position of the fault among the causes, from 1 on; None if it is not among them."""
+        return next((n for n, each in enumerate(self.slow_causes, 1) if self.fault.is_it(each)), None)
 
 
 class FaultRuns:
@@ -77,7 +77,7 @@ class FaultRuns:
         run = RunFolder(folder)
         return Found(
             fault=fault,
-            suspects=slow_causes(read_run(run), counters=read_counters(run) if counters else ()),
+            slow_causes=slow_causes(read_run(run), counters=read_counters(run) if counters else ()),
             held_up_s=max(held_up) if fault.delay_s else None,
         )
 

@@ -20,7 +20,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from paceline.records.suspects import SlowCause
+from paceline.records.slow_cause import SlowCause
 
 STEPS = 26
 CHECKPOINT_EVERY = 5

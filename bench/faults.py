@@ -50,7 +50,7 @@ def run_all(wanted: Sequence, data: Path) -> list[Found]:
 def line(found: Found) -> str:
     """One fault as a line of progress."""
     fault = found.fault
-    first = found.suspects[0] if found.suspects else None
+    first = found.slow_causes[0] if found.slow_causes else None
     said = f"{named(first.rank, (first.kind,))}, {duration_text(first.lost_s)}" if first else "nothing"
     return (
         f"{fault.number:2d} {fault.kind:20s} {named(fault.who, fault.rows):35s} found at {found.place}; first: {said}"
@@ -87,8 +87,8 @@ def details(found: Sequence[Found]) -> str:
                 named(fault.who, fault.rows),
                 "not" if place is None else f"{place}.",
                 duration_text(each.held_up_s),
-                "–" if place is None else duration_text(each.suspects[place - 1].lost_s),
-                "nothing" if not each.suspects else named(each.suspects[0].rank, (each.suspects[0].kind,)),
+                "–" if place is None else duration_text(each.slow_causes[place - 1].lost_s),
+                "nothing" if not each.slow_causes else named(each.slow_causes[0].rank, (each.slow_causes[0].kind,)),
             )
         )
     return aligned(rows)

@@ -111,9 +111,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         group.join(identity, RunFolder(folder), our_manifest(data, identity.size), torch.device("cpu"))
-        rank = probed_rank(data, folder / f"rank-{identity.rank}")
+        own = folder / f"rank-{identity.rank}"
+        rank = probed_rank(data, own)
         recorder, order = rank.recorder, rank.inputs.batches.order(0)
-        sampling = Sampling(rank.folder.rank_counters(identity.rank))
+        sampling = Sampling(RunFolder(own).rank_counters(identity.rank))
         chance = random.Random(rounds)  # the same order on every rank
         for number in range(rounds + 1):
             for way in chance.sample(ways, len(ways)):

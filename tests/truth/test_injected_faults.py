@@ -114,7 +114,7 @@ def test_the_cause_comes_first(busy: bool, runs: FaultRuns, fault: Fault) -> Non
 
 def _median_losses(found: list[Found]) -> dict[tuple[int | None, str], float]:
     """What each suspect, a rank and a kind of the ledger, cost in the median of some runs; seconds."""
-    lost_s = [{(each.rank, each.kind): each.lost_s for each in one.suspects} for one in found]
+    lost_s = [{(each.rank, each.kind): each.lost_s for each in one.slow_causes} for one in found]
     return {who: statistics.median(one.get(who, 0.0) for one in lost_s) for who in set().union(*lost_s)}
 
 
@@ -123,7 +123,7 @@ def _share_found(found: Found) -> float:
     fault = found.fault
     assert found.held_up_s is not None
     timed_s = found.held_up_s * (fault.steps - 1) / (fault.steps + (fault.where in WORK))
-    return found.suspects[0].lost_s / timed_s if found.suspects else 0.0
+    return found.slow_causes[0].lost_s / timed_s if found.slow_causes else 0.0
 
 
 def test_the_table_is_fifty_faults_that_follow_from_the_seed() -> None:

@@ -13,7 +13,7 @@ from paceline.units import counted
 
 if TYPE_CHECKING:
     from paceline.records.counters import CpuTimes
-    from paceline.records.suspects import SlowCause
+    from paceline.records.slow_cause import SlowCause
     from paceline.records.trace_summary import RunTrace, TraceSummary
 
 

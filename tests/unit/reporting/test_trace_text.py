@@ -9,7 +9,7 @@ import pytest
 from paceline.analyze.run.efficiencies import explained
 from paceline.analyze.run.run_summary import trace_summary
 from paceline.records.counters import CpuTime, CpuTimes
-from paceline.records.suspects import SlowCause
+from paceline.records.slow_cause import SlowCause
 from paceline.records.trace_summary import Arrivals, Exchange, RunTrace, TraceSummary
 from paceline.reporting.text.trace_text import render
 from samples.export_samples import sample_run

@@ -32,7 +32,7 @@ from paceline.analyze.run.run_summary import RunAnalysis, run_analysis
 from paceline.analyze.run.run_timeline import TRANSFER, WAIT, TimeLine, finished_steps
 from paceline.records.counters import RankCounters
 from paceline.records.rank_trace import LEDGER_KINDS, RankTrace
-from paceline.records.suspects import SlowCause
+from paceline.records.slow_cause import SlowCause
 from paceline.records.trace_summary import Exchange, MessageKind, RunTrace
 from paceline.units import bytes_text, counted, duration_text, percent_text, seconds
 

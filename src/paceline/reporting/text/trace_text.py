@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from paceline.records.counters import CpuTimes
-from paceline.records.suspects import SlowCause
+from paceline.records.slow_cause import SlowCause
 from paceline.records.trace_summary import RunTrace, TraceSummary
 from paceline.reporting.tables import trace_tables as tables
 from paceline.reporting.tables.point_tables import Table
