@@ -103,7 +103,7 @@ launch(Path(path), manifest(point(4, hosts=2), settings=settings), LAUNCHERS[kin
 
 
 def test_nothing_is_left_on_any_host_when_the_launcher_is_killed(net_hosts, tmp_path, kind):
-    tests = str(LIGHT_RANK.parent)
+    tests = str(LIGHT_RANK.parents[1])
     with subprocess.Popen([sys.executable, "-c", LAUNCHING, tests, kind, str(tmp_path), net_hosts.agent]) as launcher:
         try:
             assert wait_for(lambda: len(running_ranks(tmp_path)) == 4, 90, 0.1)

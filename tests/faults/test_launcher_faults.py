@@ -42,7 +42,7 @@ FAULTS = int(os.environ.get("FAULTS", "1"))
 KEPT = ("torchrun", "mpich", "openmpi")
 # launcher -> ranks to kill, launchers to kill
 CASES = {"local": (20, 10), "torchrun": (1, 1), "mpich": (3, 3), "openmpi": (3, 2)}
-LAUNCH = LIGHT_RANK.with_name("light_launch.py")
+TESTS = LIGHT_RANK.parents[1]
 
 
 @pytest.fixture(autouse=True)
@@ -121,9 +121,10 @@ class Launching:
     """A launcher in a process of its own, and its ranks; ends them all by number in any case."""
 
     def __init__(self, kind: str, path: Path, ranks: int, *options: object) -> None:
-        command = [sys.executable, str(LAUNCH), kind, str(path), str(ranks), *ENDLESS, *map(str, options)]
+        launch = [sys.executable, "-m", "light_ranks.light_launch"]
+        command = [*launch, kind, str(path), str(ranks), *ENDLESS, *map(str, options)]
         self.path = path
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(command, cwd=TESTS, stderr=subprocess.PIPE, text=True)
 
     def __enter__(self):
         assert wait_for((self.path / "launching").exists, 60)

@@ -1,6 +1,6 @@
 """Launching light ranks: manifests for them, a process that launches, and who of them is alive.
 
-python light_launch.py LAUNCHER RUN_DIR RANKS [options of light_rank.py]
+python -m light_ranks.light_launch LAUNCHER RUN_DIR RANKS [options of light_rank.py]
 
 LAUNCHER is a name of tests/contract/launchers.py that needs no fixture.
 """
